@@ -155,7 +155,7 @@ OTHERS = {
     "runs/results/card.py:model_card": CHECKPOINT,
     "runs/rounds.py:_entry": CHECKPOINT,
     "runs/rounds.py:score_of": CHECKPOINT,
-    "runs/watch.py:read_best": CHECKPOINT,
+    "runs/callbacks/best.py:read_best": CHECKPOINT,
     "train/saved.py:Saved.load": CHECKPOINT,
     "train/saved.py:load_credit": CHECKPOINT,
     "train/trainer.py:Learners.load": CHECKPOINT,

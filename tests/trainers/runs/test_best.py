@@ -22,16 +22,16 @@ from arena_trainers.runs import (
     read_best,
     read_metrics,
 )
-from arena_trainers.runs.results.close import best_line
-from arena_trainers.runs.watch import (
+from arena_trainers.runs.callbacks.best import (
     LEARNERS,
     RETURN,
     BestModel,
     BestScore,
     finish_swap,
-    sample_reply,
     score_metric,
 )
+from arena_trainers.runs.callbacks.replies import sample_reply
+from arena_trainers.runs.results.close import best_line
 from arena_trainers.train import GamePlan
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")

@@ -17,12 +17,10 @@ from arena_trainers.runs import (
     read_best,
     read_metrics,
 )
-from arena_trainers.runs.watch import (
-    HELD_OUT,
-    CollapseWarnings,
-    Patience,
-    score_against,
-)
+from arena_trainers.runs.callbacks.against_start import score_against
+from arena_trainers.runs.callbacks.best import HELD_OUT
+from arena_trainers.runs.callbacks.collapse import CollapseWarnings
+from arena_trainers.runs.callbacks.patience import Patience
 from arena_trainers.train import GamePlan
 from arena_wrappers import RandomPolicy, make_policy
 

@@ -226,7 +226,7 @@ def test_the_config_of_a_run_repeats_it_also_if_it_is_stopped_and_resumed(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "arena_trainers.runs.watch.MetricsFile.on_step_begin",
+            "arena_trainers.runs.callbacks.metrics_file.MetricsFile.on_step_begin",
             kill,
             raising=False,
         )

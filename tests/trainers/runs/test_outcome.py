@@ -18,7 +18,7 @@ from arena_studio.report.charts import PICTURED, charts_of, figure_of
 from arena_studio.report.tables import result_tables
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import JobConfig, closing_lines
-from arena_trainers.runs.progress import clock
+from arena_trainers.runs.callbacks.progress import clock
 from arena_trainers.runs.results.close import (
     outcome_tables,
     player_of,

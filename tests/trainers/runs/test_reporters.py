@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from arena_eval.rollouts import Rollout, TurnCredit, read_rollouts
-from arena_trainers.runs.watch import (
+from arena_trainers.runs.callbacks.tracking import (
     MAX_EPISODES,
     markdown_table,
     traces_of,

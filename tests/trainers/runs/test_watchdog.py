@@ -10,7 +10,7 @@ from transformers import TrainerControl, TrainerState
 
 import arena_envs
 from arena_trainers.lm.backends.server import Server
-from arena_trainers.runs.progress import watched_stages
+from arena_trainers.runs.callbacks.watchdog import watched_stages
 from arena_wrappers import PromptWrapper, RandomPolicy, play
 
 

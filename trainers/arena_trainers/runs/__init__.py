@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 from arena_envs.extras import lazy_names
 
 if TYPE_CHECKING:
+    from arena_trainers.runs.callbacks.best import read_best as read_best
+    from arena_trainers.runs.callbacks.nash_conv import NASH_CONV as NASH_CONV
+    from arena_trainers.runs.callbacks.rollouts import (
+        training_groups as training_groups,
+    )
     from arena_trainers.runs.checks.preflight import check_policies as check_policies
     from arena_trainers.runs.results.close import closing_lines as closing_lines
     from arena_trainers.runs.results.close import read_metrics as read_metrics
@@ -26,9 +31,6 @@ if TYPE_CHECKING:
     from arena_trainers.runs.start import tiny_model as tiny_model
     from arena_trainers.runs.start import tiny_tokenizer as tiny_tokenizer
     from arena_trainers.runs.start import words_of as words_of
-    from arena_trainers.runs.watch import NASH_CONV as NASH_CONV
-    from arena_trainers.runs.watch import read_best as read_best
-    from arena_trainers.runs.watch import training_groups as training_groups
 
 
 __getattr__ = lazy_names(__name__, __file__)

@@ -42,12 +42,13 @@ from arena_trainers.offline.row_file import (
     facts_of,
     token_columns,
 )
+from arena_trainers.runs.callbacks.metrics_file import MetricsFile
+from arena_trainers.runs.callbacks.progress import ShownFigures
 from arena_trainers.runs.folder import (
     METRICS,
     START,
     write_config,
 )
-from arena_trainers.runs.progress import ShownFigures
 from arena_trainers.runs.results.card import (
     CardSource,
     base_model,
@@ -76,7 +77,6 @@ from arena_trainers.runs.start import (
     longest_replies,
     make_start,
 )
-from arena_trainers.runs.watch import MetricsFile
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.saved import (
     WholeCheckpoints,

@@ -26,6 +26,10 @@ from arena_eval.intervals import import_stats
 from arena_trainers.checkpoint import files_of, step_of, write_manifest
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.runs.callbacks.callback import Callback
+from arena_trainers.runs.callbacks.metrics_file import MetricsFile
+from arena_trainers.runs.callbacks.nash_conv import NashConvCallback
+from arena_trainers.runs.callbacks.progress import ShownFigures, shown_progress
 from arena_trainers.runs.folder import (
     START,
     begin_from,
@@ -33,12 +37,10 @@ from arena_trainers.runs.folder import (
     new_folder,
     partial,
 )
-from arena_trainers.runs.progress import Callback, ShownFigures, shown_progress
 from arena_trainers.runs.results.card import check_push, push_model
 from arena_trainers.runs.results.close import config_text, kept_metrics, step_zero
 from arena_trainers.runs.results.measure import GameMeter
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.runs.watch import MetricsFile, NashConvCallback
 from arena_trainers.terminal import Console
 from arena_wrappers import PromptOptions
 from arena_wrappers.locks import Lock, lock_of

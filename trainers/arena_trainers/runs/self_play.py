@@ -14,17 +14,19 @@ from arena_eval import legal_rate
 from arena_studio.report.page import read_run_files, report_page
 from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.runs.callbacks.against_start import AgainstStart
+from arena_trainers.runs.callbacks.best import BestModel, score_metric
+from arena_trainers.runs.callbacks.collapse import CollapseWarnings
+from arena_trainers.runs.callbacks.metrics_file import MetricsFile
+from arena_trainers.runs.callbacks.patience import Patience
+from arena_trainers.runs.callbacks.profile import profile_lines, profile_of
+from arena_trainers.runs.callbacks.progress import ShownFigures, figures_of
+from arena_trainers.runs.callbacks.replies import SampleReplies, escaped
+from arena_trainers.runs.callbacks.rollouts import RolloutsFile
+from arena_trainers.runs.callbacks.watchdog import Watchdog, watched_stages
 from arena_trainers.runs.folder import (
     METRICS,
     START,
-)
-from arena_trainers.runs.progress import (
-    ShownFigures,
-    Watchdog,
-    figures_of,
-    profile_lines,
-    profile_of,
-    watched_stages,
 )
 from arena_trainers.runs.results.card import (
     TAGS,
@@ -59,17 +61,6 @@ from arena_trainers.runs.start import (
     load_tokenizer,
     longest_replies,
     make_start,
-)
-from arena_trainers.runs.watch import (
-    AgainstStart,
-    BestModel,
-    CollapseWarnings,
-    MetricsFile,
-    Patience,
-    RolloutsFile,
-    SampleReplies,
-    escaped,
-    score_metric,
 )
 from arena_trainers.terminal import Console
 from arena_trainers.train.batch import check_reward_models

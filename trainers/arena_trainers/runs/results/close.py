@@ -23,6 +23,7 @@ from arena_eval.baselines import solver_of
 from arena_studio.report.charts import PICTURED, charts_of, figure_of
 from arena_studio.report.page import metric_records
 from arena_studio.report.tables import SHARES, TextTable, result_tables
+from arena_trainers.runs.callbacks.best import LEARNERS, NO_SCORE, RETURN, BestModel
 from arena_trainers.runs.folder import METRICS, RESULTS
 from arena_trainers.runs.results.measure import (
     EXACT_SOLVERS,
@@ -32,7 +33,6 @@ from arena_trainers.runs.results.measure import (
     Measurement,
 )
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.runs.watch import LEARNERS, NO_SCORE, RETURN, BestModel
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import Episode, write_episodes

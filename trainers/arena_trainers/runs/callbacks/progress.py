@@ -1,0 +1,197 @@
+"""Progress of training: a bar in a terminal, else a line at each log."""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from transformers import Trainer, TrainerControl, TrainerState
+
+from arena_trainers.runs.callbacks.callback import Callback
+from arena_trainers.terminal import Console
+
+_SHOWN_RATES = ("generation", "training")
+_SHOWN_PARTS = {
+    "generation": "generation",
+    "environment": "env",
+    "training": "training",
+}
+
+
+@contextmanager
+def shown_progress(
+    trainer: Trainer, console: Console, is_main: bool, look: "ShownFigures"
+) -> Iterator[None]:
+    """Shows a bar in a terminal during training, else a line at each logging step.
+
+    Args:
+        trainer: gets a callback.
+        console: where progress is shown.
+        is_main: whether this is the main process; the others show nothing.
+        look: what is shown.
+    """
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    has_bar = is_main and console.is_terminal
+    with Progress(*columns, console=console, disable=not has_bar) as bar:
+        if has_bar:
+            trainer.add_callback(ProgressBar(bar, look))
+        elif is_main:
+            trainer.add_callback(ProgressLines(console, look))
+        yield
+
+
+@dataclass(frozen=True)
+class ShownFigures:
+    """The figures that a run shows of its progress.
+
+    Attributes:
+        title: of the bar.
+        unit: what is counted for the speed.
+        per_step: units per optimizer step.
+        figures: the figures of a log that are shown; a log without any is not shown.
+    """
+
+    title: str
+    unit: str
+    per_step: int
+    figures: Callable[[Mapping[str, Any]], list[str]]
+
+
+class ProgressBar(Callback):
+    """A progress bar, followed by the latest figures.
+
+    Args:
+        progress: where the bar is drawn.
+        look: what is shown.
+    """
+
+    def __init__(self, progress: Progress, look: ShownFigures) -> None:
+        self.progress, self.look = progress, look
+        self._shown = -1
+
+    def begun(self, state: TrainerState) -> None:
+        self.task = self.progress.add_task(
+            self.look.title, total=state.max_steps, completed=state.global_step
+        )
+
+    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
+        self.progress.update(self.task, completed=state.global_step)
+
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
+        figures = self.look.figures(logs)
+        if figures and state.global_step != self._shown:  # not the summary at the end
+            self._shown = state.global_step
+            text = "  ".join([self.look.title, *figures[:2]])  # more would not fit
+            self.progress.update(self.task, description=text)
+
+
+class ProgressLines(Callback):
+    """Prints a line at each logging step, for a file or a pipe.
+
+    Args:
+        console: where the lines go.
+        look: what is shown.
+    """
+
+    def __init__(self, console: Console, look: ShownFigures) -> None:
+        self.console, self.look = console, look
+
+    def begun(self, state: TrainerState) -> None:
+        self._began, self._first = time.monotonic(), state.global_step
+        self._shown = -1
+
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
+        figures = self.look.figures(logs)
+        if not figures or state.global_step == self._shown:
+            return  # the summary at the end
+        self._shown = state.global_step
+        steps = state.global_step - self._first
+        seconds = max(time.monotonic() - self._began, 1e-9)
+        parts = [f"step {state.global_step}/{state.max_steps}", *figures]
+        if steps > 0:
+            left = (state.max_steps - state.global_step) * seconds / steps
+            speed = steps * self.look.per_step / seconds
+            parts += [f"{speed:.0f} {self.look.unit}/s", f"{clock(left)} left"]
+        self.console.print("  ".join(parts), soft_wrap=True, highlight=False)
+        speed_line = speed_of(logs)
+        if speed_line:
+            self.console.print(f"  {speed_line}", soft_wrap=True, highlight=False)
+
+
+def figures_of(logs: Mapping[str, Any]) -> list[str]:
+    """The figures of a log that are shown: legal rate, NashConv and returns by seat.
+
+    Against one opponent, the return of the seats that learn comes first, in place of those by
+    seat. The split by several opponents is not shown.
+
+    >>> logs = {"arena/legal_rate": 0.5, "arena/kuhn_poker/player_0/return": -0.1}
+    >>> figures_of(logs)
+    ['legal 0.500', 'return -0.100']
+    >>> figures_of(logs | {"arena/kuhn_poker/against/random/return": 0.2})
+    ['return 0.200 against random', 'legal 0.500']
+    """
+    split = r"arena/(.+)/against/(.+)/return"
+    found = [m for m in (re.fullmatch(split, name) for name in logs) if m]
+    times = Counter(match[1] for match in found)
+    alone = {match[1]: match for match in found if times[match[1]] == 1}
+    parts = [
+        f"{game + ' ' if len(alone) > 1 else ''}return {logs[m[0]]:.3f} against {m[2]}"
+        for game, m in alone.items()
+    ]
+    if logs.get("arena/legal_rate") is not None:
+        parts.append(f"legal {logs['arena/legal_rate']:.3f}")
+    if logs.get("arena/nash_conv") is not None:
+        parts.append(f"NashConv {logs['arena/nash_conv']:.3f}")
+    games: dict[str, list[str]] = {}
+    for key in logs:
+        is_return = key.startswith("arena/") and key.endswith("/return")
+        if is_return and "/against/" not in key:
+            game = key.removeprefix("arena/").rpartition("/player_")[0]
+            if game not in alone:
+                games.setdefault(game, []).append(f"{logs[key]:.3f}")
+    for game, returns in games.items():
+        name = f"{game} return" if len(games) > 1 else "return"
+        parts.append(f"{name} {'/'.join(returns)}")
+    return parts
+
+
+def speed_of(logs: Mapping[str, Any]) -> str:
+    """The tokens per second of a log and its split of time; "" if it has none.
+
+    Shown are the largest parts. All are in the metrics.
+    """
+    rates = [logs.get(f"arena/tokens_per_second/{p}") for p in _SHOWN_RATES]
+    if None in rates:
+        return ""
+    made, trained = (f"{rate / 1000:.1f}k" for rate in rates if rate is not None)
+    shares = [
+        f"{name} {100 * logs[f'arena/time/{part}']:.0f} %"
+        for part, name in _SHOWN_PARTS.items()
+    ]
+    return f"tokens/s: {made} made, {trained} trained; {', '.join(shares)}"
+
+
+def clock(seconds: float) -> str:
+    """A duration as minutes and seconds, or hours, minutes and seconds.
+
+    >>> clock(75.4), clock(3675)
+    ('1:15', '1:01:15')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
