@@ -26,8 +26,8 @@ from arena_trainers.data import (
     write_rows,
 )
 from arena_trainers.lm import LMPolicy
+from arena_trainers.runs.recipe import load_recipe
 from arena_trainers.runs.rows import RowRun
-from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import Branching, Episode, play
 from comparing import (
     NumJobs,

@@ -153,8 +153,8 @@ OTHERS = {
     "policies/api.py:_value": OPERATOR,
     "runs/folder.py:_config": CHECKPOINT,
     "runs/results/card.py:model_card": CHECKPOINT,
-    "runs/rounds.py:_entry": CHECKPOINT,
-    "runs/rounds.py:score_of": CHECKPOINT,
+    "runs/results/rounds.py:_entry": CHECKPOINT,
+    "runs/results/rounds.py:score_of": CHECKPOINT,
     "runs/callbacks/best.py:read_best": CHECKPOINT,
     "train/saved.py:Saved.load": CHECKPOINT,
     "train/saved.py:load_credit": CHECKPOINT,
@@ -341,8 +341,8 @@ def of_rows(folder: Path) -> None:
 
     from arena_trainers.data import read_origin
     from arena_trainers.data.columns import _KEY
-    from arena_trainers.runs.rows import without_defaults
-    from arena_trainers.runs.start import tiny_tokenizer_of
+    from arena_trainers.runs.row_player import without_defaults
+    from arena_trainers.runs.tiny import tiny_tokenizer_of
     from arena_wrappers import PromptOptions
 
     origin = {

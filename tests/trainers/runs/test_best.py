@@ -31,7 +31,7 @@ from arena_trainers.runs.callbacks.best import (
     score_metric,
 )
 from arena_trainers.runs.callbacks.replies import sample_reply
-from arena_trainers.runs.results.close import best_line
+from arena_trainers.runs.results.commands import best_line
 from arena_trainers.train import GamePlan
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")

@@ -25,7 +25,7 @@ from arena_trainers.cli import main as cli
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs import closing_lines, load_recipe, read_metrics
 from arena_trainers.runs.folder import read_config
-from arena_trainers.runs.results.close import NUM_GROUPS
+from arena_trainers.runs.results.files import NUM_GROUPS
 from arena_trainers.train import GamePlan
 from arena_wrappers import PromptOptions, read_episodes, replay
 

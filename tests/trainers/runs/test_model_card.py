@@ -11,17 +11,14 @@ from rich.console import Console
 
 from arena_trainers.runs import SelfPlay, build_configs
 from arena_trainers.runs.results import card
+from arena_trainers.runs.results.base_model import base_model
 from arena_trainers.runs.results.card import (
-    base_model,
-    cell,
-    code,
-    code_block,
     eval_results,
     local_folders,
-    push_model,
-    table,
     without_folders,
 )
+from arena_trainers.runs.results.hub import push_model
+from arena_trainers.runs.results.markdown import cell, code, code_block, table
 from arena_trainers.runs.results.measure import GameOutcome, Interval, Measurement
 
 HOSTILE = [

@@ -19,18 +19,12 @@ from arena_studio.report.tables import result_tables
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import JobConfig, closing_lines
 from arena_trainers.runs.callbacks.progress import clock
-from arena_trainers.runs.results.close import (
-    outcome_tables,
-    player_of,
-    results_of,
-    rollouts_lines,
-)
-from arena_trainers.runs.results.measure import (
-    GameMeter,
-    GameOutcome,
-    beside_equilibrium,
-)
-from arena_trainers.runs.self_play import legal_warning
+from arena_trainers.runs.opening_lines import legal_warning
+from arena_trainers.runs.results.commands import player_of, rollouts_lines
+from arena_trainers.runs.results.equilibrium import beside_equilibrium
+from arena_trainers.runs.results.files import results_of
+from arena_trainers.runs.results.measure import GameMeter, GameOutcome
+from arena_trainers.runs.results.tables import outcome_tables
 from arena_trainers.train import GamePlan
 from arena_wrappers import (
     RandomPolicy,

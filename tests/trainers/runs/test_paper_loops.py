@@ -14,7 +14,7 @@ from arena_trainers.runs import (
     read_loop,
     recipes,
 )
-from arena_trainers.runs.rounds import check_policies
+from arena_trainers.runs.checks.rounds import check_policies
 from arena_trainers.train import GamePlan
 
 LOOPS = [name for name in recipes() if "rounds" in load_recipe(name)]

@@ -9,7 +9,8 @@ import pytest
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.options import check_declared, option, options_of
 from arena_trainers.runs import JobConfig
-from arena_trainers.runs.settings import EvaluateStage, Loop, PlayStage, RowConfig
+from arena_trainers.runs.round_settings import EvaluateStage, Loop, PlayStage
+from arena_trainers.runs.row_settings import RowConfig
 from arena_trainers.train.settings import SelfPlay
 
 

@@ -51,7 +51,9 @@ from arena_trainers.offline.protocol import check_name
 from arena_trainers.runs import code
 from arena_trainers.runs.checks import preflight
 from arena_trainers.runs.folder import CONFIG, RESULTS, START, with_start
-from arena_trainers.runs.settings import is_loop, load_recipe, read_loop, row_config
+from arena_trainers.runs.recipe import load_recipe
+from arena_trainers.runs.round_settings import is_loop, read_loop
+from arena_trainers.runs.row_settings import row_config
 from arena_trainers.terminal import Console, guarded_streams
 from arena_wrappers import NoReplyError
 from arena_wrappers.locks import lock_of, locked
@@ -59,7 +61,8 @@ from arena_wrappers.policies import wrapped
 from arena_wrappers.records import write_whole
 
 if TYPE_CHECKING:
-    from arena_trainers.runs.run import Run, Stopper
+    from arena_trainers.runs.run import Run
+    from arena_trainers.runs.stopping import Stopper
 
 
 ParseError: Any = typer.BadParameter.__bases__[0]  # `UsageError` of the click in typer
@@ -209,7 +212,7 @@ def _run(request: Request, is_main: bool) -> None:
     Then the command that resumes is printed, or after a divergence the one that begins anew.
     """
     from arena_trainers.runs.rounds import RoundError
-    from arena_trainers.runs.run import Stopped, Stopper
+    from arena_trainers.runs.stopping import Stopped, Stopper
 
     stopper = Stopper(speaks=is_main)
     try:

@@ -32,21 +32,18 @@ from arena_trainers.runs.folder import (
     read_run,
     with_start,
 )
-from arena_trainers.runs.settings import (
+from arena_trainers.runs.recipe import (
     DEFAULT_RECIPE,
     MODEL_RECIPE,
-    OF_THE_START,
     ROUNDS,
-    JobConfig,
-    is_loop,
     load_recipe,
     overridden,
     read_overrides,
     recipes,
-    row_options,
-    trainer_options,
-    with_rounds,
 )
+from arena_trainers.runs.round_settings import OF_THE_START, is_loop, with_rounds
+from arena_trainers.runs.row_settings import row_options, trainer_options
+from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.settings import (
     OF_CRITIC,
     SelfPlay,

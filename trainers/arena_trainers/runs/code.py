@@ -10,7 +10,7 @@ from typing import Any
 
 from arena_envs.doors import expression
 from arena_envs.trust import require_operator_of_code
-from arena_trainers.runs.settings import load_recipe, recipes
+from arena_trainers.runs.recipe import load_recipe, recipes
 
 _PATH = re.compile(r"""([A-Za-z_][\w.]*)\s*:\s*["']?\s*([A-Za-z_]\w*)""")
 # options of transformers and TRL that download code and run it

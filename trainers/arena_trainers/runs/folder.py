@@ -20,7 +20,7 @@ from arena_trainers.checkpoint import (
 from arena_trainers.finite import how_to_begin_anew, weights_fault
 from arena_trainers.lm.models import ADAPTER, role_folders, saved_model
 from arena_trainers.offline.protocol import SELF_PLAY
-from arena_trainers.runs.settings import load_recipe
+from arena_trainers.runs.recipe import load_recipe
 from arena_wrappers.locks import LOCK, Lock, lock_of
 from arena_wrappers.records import write_whole
 

@@ -1,4 +1,4 @@
-"""Rows: a run of a trainer that learns from rows of recorded episodes, and how its model plays."""
+"""A run of a trainer that learns from rows of recorded episodes."""
 
 import math
 import shutil
@@ -12,27 +12,16 @@ from typing import Any
 import torch
 from accelerate.utils import broadcast_object_list
 from datasets import Dataset
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    PrinterCallback,
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, PrinterCallback, TrainerState
 
-from arena_envs import make_game
-from arena_envs.trust import named_only
-from arena_trainers.checkpoint import checkpoint_of
-from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
 from arena_trainers.lm.adapters import starting_model
 from arena_trainers.lm.backends.scoring import default_max_tokens
-from arena_trainers.lm.chat import Chat, chat_of
+from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.context import context_length
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, saved_options
+from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.offline.conversations import write_tokens
 from arena_trainers.offline.protocol import Cut, Given, row_trainer
@@ -44,139 +33,22 @@ from arena_trainers.offline.row_file import (
 )
 from arena_trainers.runs.callbacks.metrics_file import MetricsFile
 from arena_trainers.runs.callbacks.progress import ShownFigures
-from arena_trainers.runs.folder import (
-    METRICS,
-    START,
-    write_config,
-)
-from arena_trainers.runs.results.card import (
-    CardSource,
-    base_model,
-    code,
-    save_cards,
-)
-from arena_trainers.runs.results.close import (
-    closing_lines,
-    config_text,
-    outcome_tables,
-    provenance,
-    results_of,
-    write_results,
-)
+from arena_trainers.runs.callbacks.prompt_files import PromptFiles
+from arena_trainers.runs.folder import METRICS, START, write_config
+from arena_trainers.runs.results.base_model import base_model
+from arena_trainers.runs.results.card import CardSource, save_cards
+from arena_trainers.runs.results.commands import closing_lines
+from arena_trainers.runs.results.files import results_of, write_results
+from arena_trainers.runs.results.markdown import code
 from arena_trainers.runs.results.measure import GameMeter, GameOutcome
+from arena_trainers.runs.results.provenance import config_text, provenance
+from arena_trainers.runs.results.tables import outcome_tables
+from arena_trainers.runs.row_player import RowsModel
+from arena_trainers.runs.row_settings import row_config, trainer_args
 from arena_trainers.runs.run import Run, Stage
-from arena_trainers.runs.settings import (
-    JobConfig,
-    build_configs,
-    row_config,
-    trainer_args,
-)
-from arena_trainers.runs.start import (
-    adapter_errors,
-    load_tokenizer,
-    longest_replies,
-    make_start,
-)
-from arena_trainers.train.games import GamePlan, different_games
-from arena_trainers.train.saved import (
-    WholeCheckpoints,
-    keep_to_schedule,
-    load_reference,
-)
-from arena_wrappers.prompts import PROMPT_OPTIONS
-from arena_wrappers.records import params_of
-
-
-class RowsModel:
-    """The games, prompts and sampling of the trained model, for evaluation and `arena_prompt.json`.
-
-    Prompt options are those of the rows, sampling those of the model's own
-    `arena_prompt.json`. Where that file names no longest reply, it is that of the rows, or of
-    random legal play if that is longer. Rows of no game have the prompt options of the model,
-    or the defaults.
-
-    Args:
-        run: has the model's settings and the file of rows.
-
-    Attributes:
-        plans: the games of the rows; empty if the file names none.
-        tokenizer: the model's.
-        args: prompt and sampling options, as those of self-play.
-
-    Raises:
-        NotTrusted: the file of rows names code or another file, see `arena_envs.trust`.
-        ValueError: the file names no games or prompts where the tiny model needs them, or the
-            model has no tokenizer with a chat template.
-    """
-
-    @named_only()
-    def __init__(self, run: "RowRun") -> None:
-        job, data = run.job, run.path
-        origin, saved = read_origin(data), saved_options(job.model)
-        settings = {**saved, **_prompt(origin, saved, job, data), "seed": run.args.seed}
-        if origin is not None:
-            settings["games"] = [without_defaults(game) for game in origin.games]
-        _, self.args = build_configs(settings, str(run.folder))
-        games = self.args.games if origin is not None else []
-        self.plans = [GamePlan(spec, self.args) for spec in games]
-        self.tokenizer = load_tokenizer(job, run.model, self.plans, self.args.prompt)
-        self.chat = chat_of(self.tokenizer, self.args)
-        self._has_length = "max_completion_length" in settings
-
-    def fit_replies(self, longest: int) -> None:
-        """Makes room for the longest reply of the rows, in tokens, unless the model has a limit."""
-        if not self._has_length:
-            lengths = longest_replies(self.chat, self.plans, self.args.reply_format)
-            self.args.max_completion_length = max([longest, *lengths])
-
-    @property
-    def policy_options(self) -> dict[str, Any]:
-        """Arguments of `LMPolicy`."""
-        return {"prompt": self.args.prompt, **self.args.sampling_options}
-
-    def prompt_json(self) -> str:
-        """The content of `arena_prompt.json`."""
-        chat = {"chat_template_kwargs": self.args.chat_template_kwargs or {}}
-        return prompt_json(self.args.prompt, {**self.args.sampling_options, **chat})
-
-
-def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A game without parameters that have its default, so that its name stays short.
-
-    Records hold all parameters.
-
-    Raises:
-        NotTrusted: the file of rows names code, see `arena_envs.trust`.
-        ValueError: the game is unknown.
-    """
-    with named_only():
-        defaults = params_of(make_game(spec["id"]))
-    params = {
-        name: value
-        for name, value in spec.get("params", {}).items()
-        if name not in defaults or value != defaults[name]
-    }
-    others = {name: value for name, value in spec.items() if name != "params"}
-    return {**others, "params": params} if params else others
-
-
-def _prompt(
-    origin: Origin | None, saved: dict[str, Any], job: JobConfig, data: Path
-) -> dict[str, Any]:
-    """The prompt options of the rows; of the model where the file has none or several.
-
-    Rows of no game have the defaults where the model has none.
-    """
-    own = {name: saved[name] for name in PROMPT_OPTIONS if name in saved}
-    if origin is not None and (len(origin.prompts) == 1 or not own):
-        return dict(vars(only_prompt(origin)))
-    if job.model == "tiny":
-        raise ValueError(
-            "want a file that says which games and prompts its rows are of, for the words of "
-            f"the tiny model, got {str(data)!r} without; name a model with --model PATH, or make "
-            "the file with arena data EPISODES --select NAME --out FILE.parquet"
-        )
-    return own
+from arena_trainers.runs.start import adapter_errors, make_start
+from arena_trainers.train.games import different_games
+from arena_trainers.train.saved import WholeCheckpoints, load_reference
 
 
 def at_the_end(trainer: Any, checkpoint: Path) -> bool:
@@ -198,29 +70,6 @@ _FIGURES = {
     "arena/nash_conv": "NashConv",
     "rewards/accuracies": "accuracy",
 }
-
-
-class PromptFiles(TrainerCallback):
-    """Writes `arena_prompt.json` into every checkpoint, so that it plays or scores.
-
-    Training begins with the learning rate of this run's schedule, not of the checkpoint's.
-
-    Args:
-        content: of the file.
-    """
-
-    def __init__(self, content: str) -> None:
-        self.content = content
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        keep_to_schedule(given["lr_scheduler"])
-
-    def on_save(
-        self, args: Any, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
-        folder = checkpoint_of(args.output_dir, state.global_step)
-        if state.is_world_process_zero and folder.is_dir():
-            (folder / PROMPT_FILE).write_text(self.content)
 
 
 def figures_of(logs: Mapping[str, Any]) -> list[str]:
@@ -298,7 +147,13 @@ class RowRun(Run):
     def _check_rows(self) -> None:
         """Reads the rows once; raises ValueError where trainer or model cannot learn from them."""
         has_tokens = check_rows(self.path, self.kind.rows)
-        self.player = RowsModel(self)
+        self.player = RowsModel(
+            self.job,
+            self.path,
+            folder=self.folder,
+            model=self.model,
+            seed=self.args.seed,
+        )
         chat = self.player.chat
         self.tokens = self.path if has_tokens else self._written_tokens(chat)
         self.facts = facts_of(self.tokens, self.kind.rows)

@@ -1,154 +1,36 @@
-"""A run of `arena train`: stages over one run folder, signals, and what all kinds of run share.
-
-Ctrl-C and SIGTERM: the first signal stops at a checkpoint, the second at once.
-"""
+"""A run of `arena train`: stages over one run folder, and what all kinds of run share."""
 
 import os
 import shutil
-import signal
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, ClassVar
 
 import torch
-from accelerate import PartialState
-from accelerate.utils import gather_object
-from transformers import TrainerCallback, TrainerControl, TrainerState
+from transformers import TrainerCallback
 from transformers.utils.logging import disable_progress_bar
 
 from arena_eval.intervals import import_stats
 from arena_trainers.checkpoint import files_of, step_of, write_manifest
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.runs.callbacks.callback import Callback
 from arena_trainers.runs.callbacks.metrics_file import MetricsFile
 from arena_trainers.runs.callbacks.nash_conv import NashConvCallback
 from arena_trainers.runs.callbacks.progress import ShownFigures, shown_progress
-from arena_trainers.runs.folder import (
-    START,
-    begin_from,
-    extend,
-    new_folder,
-    partial,
-)
-from arena_trainers.runs.results.card import check_push, push_model
-from arena_trainers.runs.results.close import config_text, kept_metrics, step_zero
+from arena_trainers.runs.folder import START, begin_from, extend, new_folder, partial
+from arena_trainers.runs.results.hub import check_push, push_model
 from arena_trainers.runs.results.measure import GameMeter
+from arena_trainers.runs.results.metrics import kept_metrics, step_zero
+from arena_trainers.runs.results.provenance import config_text
 from arena_trainers.runs.settings import JobConfig
+from arena_trainers.runs.stopping import StopCallback, Stopper
 from arena_trainers.terminal import Console
 from arena_wrappers import PromptOptions
 from arena_wrappers.locks import Lock, lock_of
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_NOTE = (
-    b"\nstopping: after the current batch a checkpoint is saved; press Ctrl-C again to stop "
-    b"at once\n"
-)
-
-
-class Stopped(KeyboardInterrupt):
-    """A signal ended the run.
-
-    Args:
-        signum: number of the signal.
-    """
-
-    def __init__(self, signum: int) -> None:
-        super().__init__(signum)
-        self.signum = signum
-
-    @property
-    def status(self) -> int:
-        """The exit status by the convention of shells: 128 + the signal's number."""
-        return 128 + self.signum
-
-
-class Stopper:
-    """Handles the signals, as a context manager.
-
-    Within `waiting`, the first signal is stored, and `StopCallback` ends training. Every
-    other signal raises `Stopped`. A signal that was ignored before stays ignored, as in
-    background jobs of a shell.
-
-    Args:
-        speaks: whether to print on stderr that the run stops at the next checkpoint.
-
-    Attributes:
-        asked: number of the first signal; None before it.
-    """
-
-    def __init__(self, speaks: bool = True) -> None:
-        self.asked: int | None = None
-        self.speaks, self._waits = speaks, False
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> "Stopper":
-        if threading.current_thread() is threading.main_thread():
-            for signum in SIGNALS:
-                handler = signal.getsignal(signum)
-                if handler is not signal.SIG_IGN:
-                    self._before[signum] = handler
-                    signal.signal(signum, self._handle)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for signum, handler in self._before.items():
-            signal.signal(signum, handler)
-        self._before.clear()
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Within this context, the first signal waits for a checkpoint."""
-        self._waits = True
-        try:
-            yield
-        finally:
-            self._waits = False
-
-    def raise_if_stopped(self, step: int, max_steps: int) -> None:
-        """Raises `Stopped` if a signal ended training before its last step."""
-        if self.asked is not None and step < max_steps:
-            # torchrun ends all processes when one ends; another may still be writing
-            PartialState().wait_for_everyone()
-            raise Stopped(self.asked)
-
-    def _handle(self, signum: int, frame: FrameType | None) -> None:
-        if not self._waits or self.asked is not None:
-            raise Stopped(signum)
-        self.asked = signum
-        if self.speaks:
-            os.write(2, _NOTE)  # print may not be called from a handler
-
-
-class StopCallback(Callback):
-    """Saves a checkpoint and ends training after a signal to any process.
-
-    A run resumes exactly only between generation batches. So the callback waits until the
-    batch has been used for all its optimizer steps. Then all processes agree on whether to
-    stop.
-
-    Args:
-        stopper: stores the signal.
-        window: optimizer steps that share a generation batch.
-    """
-
-    def __init__(self, stopper: Stopper, window: int) -> None:
-        self.stopper, self.window = stopper, window
-
-    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
-        if state.global_step % self.window:
-            return
-        asked = max(gather_object([self.stopper.asked or 0]))
-        if asked:
-            self.stopper.asked = asked
-            control.should_save = control.should_training_stop = True
-            control.should_log = True  # else metrics since the last log are lost
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
-"""Self-play: a run of `TurnGRPOTrainer`, with what it prints before and what watches it."""
+"""A run of `TurnGRPOTrainer`, which learns by self-play."""
 
 import os
 import time
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import torch
 from transformers import PrinterCallback
 
-from arena_eval import legal_rate
 from arena_studio.report.page import read_run_files, report_page
 from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.policy import LMPolicy
@@ -21,133 +19,54 @@ from arena_trainers.runs.callbacks.metrics_file import MetricsFile
 from arena_trainers.runs.callbacks.patience import Patience
 from arena_trainers.runs.callbacks.profile import profile_lines, profile_of
 from arena_trainers.runs.callbacks.progress import ShownFigures, figures_of
-from arena_trainers.runs.callbacks.replies import SampleReplies, escaped
+from arena_trainers.runs.callbacks.replies import SampleReplies
 from arena_trainers.runs.callbacks.rollouts import RolloutsFile
 from arena_trainers.runs.callbacks.watchdog import Watchdog, watched_stages
-from arena_trainers.runs.folder import (
-    METRICS,
-    START,
-)
-from arena_trainers.runs.results.card import (
-    TAGS,
-    CardSource,
-    base_model,
-    code,
-    save_cards,
-)
-from arena_trainers.runs.results.close import (
-    NUM_GROUPS,
-    REPORT,
-    best_line,
-    closing_lines,
-    draw_comparisons,
-    last_rollouts,
-    outcome_tables,
-    provenance,
-    results_of,
-    rollouts_lines,
-    write_results,
-)
-from arena_trainers.runs.results.measure import GameMeter, GameOutcome
-from arena_trainers.runs.run import Run, Stage
-from arena_trainers.runs.settings import PROJECT, JobConfig, build_configs
-from arena_trainers.runs.start import (
-    adapter_errors,
+from arena_trainers.runs.checks.lengths import (
     check_chat,
     check_context,
     check_reply_lengths,
     context_of,
+    longest_replies,
+)
+from arena_trainers.runs.folder import METRICS, START
+from arena_trainers.runs.opening_lines import description, legal_warning, memory_line
+from arena_trainers.runs.results.base_model import base_model
+from arena_trainers.runs.results.card import TAGS, CardSource, save_cards
+from arena_trainers.runs.results.commands import (
+    best_line,
+    closing_lines,
+    last_rollouts,
+    rollouts_lines,
+)
+from arena_trainers.runs.results.files import (
+    NUM_GROUPS,
+    REPORT,
+    results_of,
+    write_results,
+)
+from arena_trainers.runs.results.markdown import code
+from arena_trainers.runs.results.measure import GameMeter, GameOutcome
+from arena_trainers.runs.results.provenance import provenance
+from arena_trainers.runs.results.tables import draw_comparisons, outcome_tables
+from arena_trainers.runs.run import Run, Stage
+from arena_trainers.runs.settings import PROJECT, build_configs
+from arena_trainers.runs.start import (
+    adapter_errors,
     imitated,
     load_tokenizer,
-    longest_replies,
     make_start,
 )
 from arena_trainers.terminal import Console
 from arena_trainers.train.batch import check_reward_models
-from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.records import load_functions
 from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
-from arena_wrappers import Episode, Policy, RandomPolicy, Turn, play
+from arena_wrappers import Episode, Policy
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.records import write_whole
-
-FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
-
-
-def description(
-    policy: LMPolicy, plans: Sequence[GamePlan], args: TurnGRPOConfig
-) -> str:
-    """The size of the model, the length of the prompts, and the credit."""
-    prompts = [
-        policy.encode(turn.messages)
-        for plan in plans
-        for episode in play(plan.env_fn, RandomPolicy(), range(100))
-        for turn in episode.turns
-    ]
-    parameters = sum(p.numel() for p in policy.model.parameters())
-    return (
-        f"model of {parameters:,} parameters; prompts of at most "
-        f"{max(map(len, prompts))} tokens (rules={args.rules}, "
-        f"reply_format={args.reply_format}, show_legal_actions="
-        f"{args.show_legal_actions}); credit {args.credit!r}"
-    )
-
-
-def memory_line(max_tokens: int, args: TurnGRPOConfig) -> str:
-    """The number of tokens that run through the model at once in training."""
-    given = args.max_tokens_per_forward is not None
-    source = "as given" if given else "from the free memory and the model's size"
-    return (
-        f"at most {max_tokens:,} tokens run at once in training "
-        f"(max_tokens_per_forward, {source})"
-    )
-
-
-def legal_warning(
-    game: str, episodes: Sequence[Episode], job: JobConfig, args: TurnGRPOConfig
-) -> str | None:
-    """A warning, if hardly any reply of the model is a legal action; else None."""
-    turns = [turn for episode in episodes for turn in episode.turns]
-    if not turns or legal_rate(episodes) >= FEW:
-        return None
-    bad = next(turn for turn in turns if turn.invalid is not None)
-    return (
-        f"warning: {legal_rate(episodes):.1%} of {len(turns)} replies in {game} are legal "
-        f"actions: GRPO has almost no legal replies to reinforce.\n"
-        f"  A reply: {escaped(bad.reply)}\n"
-        f"  Refused: {bad.invalid}: {ascii(bad.detail)[1:-1]}\n"
-        f"  What helps: {'; '.join(_advice(turns, job, args))}."
-    )
-
-
-def _advice(turns: Sequence[Turn], job: JobConfig, args: TurnGRPOConfig) -> list[str]:
-    """Options that would raise the rate of legal replies, the best first."""
-    advice = []
-    num_cut = sum(turn.truncated for turn in turns)
-    if 2 * num_cut > len(turns):
-        advice.append(
-            f"a larger --max_completion_length ({num_cut} of {len(turns)} replies were cut "
-            f"at {args.max_completion_length} tokens)"
-        )
-    if job.warm_start_steps == 0:
-        advice.append("--warm_start_steps 100 (imitation of random legal play)")
-    else:
-        advice.append(f"more --warm_start_steps than {job.warm_start_steps}")
-    if not args.rules:
-        advice.append("--rules true (prompts tell the rules and how to reply)")
-    if not args.show_legal_actions:
-        advice.append("--show_legal_actions true")
-    if args.parsing == "strict":
-        advice.append("--parsing tolerant")
-    others = {"answer", "boxed", "bracket", "bare"} - {args.reply_format}
-    advice.append(f"another --reply_format ({', '.join(sorted(others))})")
-    if job.model != "tiny":
-        advice.append("a --model that follows instructions")
-    return advice
-
 
 EVALUATION = "evaluation after training"  # for the watchdog
 

@@ -1,4 +1,4 @@
-"""Measurements of policies in the games of a run, and their comparison with an equilibrium."""
+"""Measurements of policies in the games of a run."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -8,121 +8,23 @@ from typing import Any
 
 from arena_envs import GameEnv
 from arena_envs.game import AnyGame
-from arena_envs.solvers import (
-    CFRPlus,
-    Key,
-    Table,
-    expected_returns,
-    information_states,
-    nash_conv,
-    uniform_table,
-)
-from arena_eval import (
-    Evaluation,
-    EvaluationPlan,
-    legal_rate,
-    tabular,
-)
+from arena_envs.solvers import Table, information_states, nash_conv, uniform_table
+from arena_eval import Evaluation, EvaluationPlan, legal_rate, tabular
 from arena_eval.baselines import solver_of
 from arena_eval.exploit import requests_of
 from arena_eval.result_rows import ResultRow, measured, rows_of
 from arena_trainers.matchmaking.protocol import SELF
+from arena_trainers.runs.results.equilibrium import Comparison, beside_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
-from arena_wrappers import (
-    Episode,
-    EpisodePlan,
-    Policy,
-    PromptWrapper,
-    stream_plans,
-)
+from arena_wrappers import Episode, EpisodePlan, Policy, PromptWrapper, stream_plans
 
-MAX_SHOWN = 32  # information states
-NUM_ITERATIONS = 1000  # of CFR+; 0.1 s in Kuhn poker
-NEAR = 0.01  # largest NashConv of an equilibrium, over the range of returns
 MAX_COUNTED_STATES = 20_000  # of a game whose information states are counted
 LONG = 10.0  # seconds of an exact measurement that is announced
 SMALL = 100  # information states of a game that costs less than the episodes of a stage
 TRIED = 8  # information states that are scored to tell how long all take
 MAX_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
 EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A policy's action probabilities in one information state.
-
-    Attributes:
-        seat: the seat to move.
-        text: what the seat reads.
-        actions: canonical texts of the legal actions.
-        policy: their probabilities under the policy.
-        equilibrium: their probabilities at an equilibrium; None if none was found.
-    """
-
-    seat: int
-    text: str
-    actions: list[str]
-    policy: list[float]
-    equilibrium: list[float] | None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A policy and an equilibrium of a game.
-
-    Attributes:
-        game: name of the game.
-        decisions: by seat, then by what it reads.
-        values: return of each seat at this equilibrium; None if none was found.
-        nash_conv: NashConv of this equilibrium, which is approximate; None if none was found.
-    """
-
-    game: str
-    decisions: list[Decision]
-    values: list[float] | None
-    nash_conv: float | None
-
-
-def beside_equilibrium(
-    name: str, game: AnyGame, policy: Mapping[Key, Sequence[float]]
-) -> Comparison | None:
-    """The comparison; None in a game of more than `MAX_SHOWN` information states.
-
-    The equilibrium is the average policy of CFR+ if its NashConv is at most `NEAR` times the
-    range of returns. In games of more than two seats or of general sum, CFR+ may find none.
-
-    Args:
-        name: name of the game.
-        game: the rules, small enough to enumerate.
-        policy: the action probabilities of the policy, by information state.
-    """
-    states = information_states(game)
-    if not 0 < len(states) <= MAX_SHOWN:
-        return None
-    solver = CFRPlus(game)
-    solver.run(NUM_ITERATIONS)
-    average = solver.average_policy()
-    conv = nash_conv(game, average)
-    is_near = conv <= NEAR * (game.max_return - game.min_return)
-    try:
-        order = sorted(states.items(), key=lambda item: item[0])
-    except TypeError:  # information states that cannot be compared
-        order = sorted(states.items(), key=lambda item: item[0][0])
-    decisions = [
-        Decision(
-            seat=key[0],
-            text=" ".join(game.observe(state, key[0]).split()),
-            actions=[game.action_text(state, a) for a in game.legal_actions(state)],
-            policy=[float(p) for p in policy[key]],
-            equilibrium=[float(p) for p in average[key]] if is_near else None,
-        )
-        for key, state in order
-    ]
-    values = [float(v) for v in expected_returns(game, average)]
-    return Comparison(
-        name, decisions, values if is_near else None, conv if is_near else None
-    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,145 @@
+"""Checks of the stages of rounds before the first one: selectors, trainers, policies."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from arena_envs.doors import broken
+from arena_eval.baselines import prepared
+from arena_trainers.data import joined, selectors
+from arena_trainers.data.rows import AnyRow, Dropped
+from arena_trainers.data.selection import run_selector
+from arena_trainers.offline.protocol import row_trainer
+from arena_trainers.runs.round_settings import LEARNER, Loop, PlayStage, RoundStages
+from arena_trainers.runs.row_settings import row_config, trainer_args
+from arena_trainers.train.games import GamePlan
+from arena_trainers.trial import trial
+from arena_wrappers import make_policy, play
+
+COMPARE_SIBLINGS = ("branch_pairs", "revisions")  # selectors
+_KINDS = {"Completion": "completions", "Label": "labels", "Pair": "pairs"}
+
+
+def checked(
+    stages: RoundStages,
+    folder: Path,
+    shared: Mapping[str, Any],
+    *,
+    retries: bool = False,
+) -> RoundStages:
+    """The stages of a round with all their options.
+
+    The selector's option `policies` is by default the names of `rounds.play.policies`, and `judge`
+    the model that plays.
+
+    Args:
+        stages: as the recipe has them.
+        folder: the run folder.
+        shared: settings of the trainer where the recipe has none.
+        retries: whether a seat is asked again after an invalid reply.
+
+    Raises:
+        ValueError: an unknown selector, trainer or option; a selector that needs turn trees
+            without them; rows of another kind than the trainer's; a trainer of models that do
+            not play.
+    """
+    train = {**shared, **stages.train}
+    select = _selector(stages.play, stages.select, retries)
+    found = replace(stages, select=select, train=train)
+    _check_train(found, folder)
+    return found
+
+
+def _selector(
+    play: PlayStage, select: Mapping[str, Mapping[str, Any]], retries: bool
+) -> dict[str, dict[str, Any]]:
+    """The selector with its options."""
+    ((name, given),) = select.items()
+    options = dict(given)
+    has_corrections = name == "revisions" and retries  # it also reads those
+    if name in COMPARE_SIBLINGS and play.branch is None and not has_corrections:
+        advice = ", or on_invalid: retry beside rounds" * (name == "revisions")
+        raise ValueError(
+            f"selector {name!r} needs turn trees, and rounds.play has no branch; give "
+            f"branch: {{num_candidates: 4}}{advice}"
+        )
+    known = inspect.signature(selectors.find(name)).parameters
+    if "policies" in known:
+        named = play.policies
+        names = [p if p == LEARNER else make_policy(p).name for p in named]
+        options.setdefault("policies", names)
+    if "judge" in known:
+        options.setdefault("judge", LEARNER)
+    stand_in = {"judge": "random"} if options.get("judge") == LEARNER else {}
+    for _ in run_selector(name, [], 0, {**options, **stand_in}):
+        pass  # of no episodes: raises where options do not fit
+    return {name: options}
+
+
+def try_selectors(stages: Sequence[RoundStages], plans: Sequence[GamePlan]) -> None:
+    """Has selectors of the user choose rows from random play of the run's games.
+
+    Raises:
+        ValueError: one raises, or yields something other than rows and `Dropped`.
+    """
+    for name, options in (pair for one in stages for pair in one.select.items()):
+        if selectors.read(name).name in selectors.built_in:
+            continue
+        if options.get("judge") == LEARNER:
+            options = {**options, "judge": "random"}
+        episodes = joined([play(p.env_fn, "random", range(4)) for p in plans])
+        with trial(f"selector {name!r}", "one that check_selector passes"):
+            for row in run_selector(name, episodes, 0, options):
+                if not isinstance(row, AnyRow | Dropped):
+                    broken("rows", f"want rows and Dropped, got {row!r:.80}")
+
+
+def _check_train(stages: RoundStages, folder: Path) -> None:
+    trainer, selector = stages.train["trainer"], next(iter(stages.select))
+    kind = row_trainer(trainer)
+    if not kind.plays:
+        raise ValueError(
+            f"trainer {trainer!r} trains a model that chooses no replies, so that no "
+            "further round could be played; give another rounds.train.trainer"
+        )
+    found = rows_of(selector)
+    if found is not None and found != kind.rows:
+        raise ValueError(
+            f"trainer {trainer!r} learns from {kind.rows}, and selector {selector!r} "
+            f"gives {found}; give another trainer or selector"
+        )
+    row_config({**stages.train, "data": "rows.parquet"})
+    trainer_args(kind.config, stages.train, folder, is_tiny=False)
+
+
+def rows_of(selector: str) -> str | None:
+    """The kind of rows that a selector gives by its annotation; None if it does not say.
+
+    >>> rows_of("wins"), rows_of("branch_pairs"), rows_of("rule_labels")
+    ('completions', 'pairs', 'labels')
+    """
+    said = str(get_type_hints(selectors.find(selector)).get("return"))
+    found = {kind for name, kind in _KINDS.items() if f".{name}" in said}
+    return found.pop() if len(found) == 1 else None
+
+
+def check_policies(loop: Loop, plans: Sequence[GamePlan]) -> None:
+    """Raises ValueError for a policy that is unknown or refuses a game."""
+    playing = [stages.play for stages in loop.stages]
+    named = {name for play in playing for name in (*play.policies, *play.opponents)}
+    named = (named | {*loop.evaluate.opponents}) - {LEARNER, "self"}
+    if LEARNER in loop.evaluate.opponents:
+        raise ValueError(
+            "want self in place of learner in rounds.evaluate.opponents, or another "
+            "policy"
+        )
+    for plan in plans:
+        if plan.has_own:
+            raise ValueError(
+                f"want opponents of {plan.id} in rounds.play, got them in games; move "
+                "them"
+            )
+        for policy in sorted(named):
+            prepared(policy, plan.game)

@@ -1,0 +1,74 @@
+"""Results of a run of rounds: a table and curves of its scores."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from arena_studio.report.charts import Chart, Curve, figure_of
+from arena_trainers.runs.round_stages import SELECTION
+
+CURVES = "curves.png"
+CONV = "exact NashConv"
+
+
+def score_of(path: Path) -> float:
+    """The score in a file of scores; higher is better."""
+    return float(json.loads(path.read_text(encoding="utf-8"))["score"])
+
+
+def _entry(folder: Path, path: Path) -> dict[str, Any]:
+    """The round of a file of scores, without the single seats of its evaluation."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    here = path.parent
+    entry: dict[str, Any] = {"round": None, "model": "start", "rows": None}
+    if here != folder:
+        selection = json.loads((here / SELECTION).read_text(encoding="utf-8"))
+        number = int(here.name.partition("-")[2])
+        entry = {"round": number, "model": f"{here.name}/model"}
+        entry["rows"] = selection["rows"]
+    games = {
+        name: {"nash_conv": game["nash_conv"], "returns": game["returns"]}
+        for name, game in found["games"].items()
+    }
+    return {**entry, "score": found["score"], "games": games}
+
+
+def _values(entry: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a round by name: NashConv, and returns against each opponent."""
+    found = {}
+    for name, game in entry["games"].items():
+        of_game = f"{name}: " if len(entry["games"]) > 1 else ""
+        if game["nash_conv"] is not None:
+            found[f"{of_game}{CONV}"] = float(game["nash_conv"])
+        for opponent, value in game["returns"].items():
+            found[f"{of_game}return against {opponent}"] = float(value)
+    return found
+
+
+def _table(
+    title: str, rounds: Sequence[Mapping[str, Any]], best: Mapping[str, Any]
+) -> Table:
+    table = Table("round", "rows", "score", title=title)
+    for name in _values(rounds[0]):
+        table.add_column(name, justify="right", overflow="fold")
+    for entry in rounds:
+        number = "start" if entry["round"] is None else str(entry["round"])
+        rows = "" if entry["rows"] is None else f"{entry['rows']:,}"
+        mark = " (best)" if entry is best else ""
+        figures = [f"{value:z.3f}" for value in _values(entry).values()]
+        table.add_row(number, rows, f"{entry['score']:z.3f}{mark}", *figures)
+    return table
+
+
+def _figure(rounds: Sequence[Mapping[str, Any]]) -> Any:
+    """A panel for NashConv, if there is one, and one for returns; the start is at 0."""
+    lines: dict[str, list[Curve]] = {CONV: [], "mean return": []}
+    for name in _values(rounds[0]):
+        points = [(number, _values(one)[name]) for number, one in enumerate(rounds)]
+        title = CONV if name.endswith(CONV) else "mean return"
+        lines[title].append(Curve(name, points))
+    charts = [Chart(title, found) for title, found in lines.items() if found]
+    return figure_of(charts, "", along="rounds trained")
