@@ -174,12 +174,12 @@ _NAMES_ELSEWHERE = {
 
 def unknown_option(
     name: str,
-    known: typing.Iterable[str],
-    what: str = "unknown",
+    known_names: typing.Iterable[str],
+    complaint: str = "unknown",
     page: str = "arena train --help-all",
 ) -> ValueError:
     """The error for an unknown option."""
-    names = [*known]
+    names = [*known_names]
     guesses = [guess for guess in _NAMES_ELSEWHERE.get(name, ()) if guess in names]
     guesses += difflib.get_close_matches(name, names, n=1)
     if name == "recipe":
@@ -188,16 +188,16 @@ def unknown_option(
         hint = f"did you mean {guesses[0]!r}?"
     else:
         hint = f"{page} lists all"
-    return ValueError(f"{what} option {name!r}; {hint}")
+    return ValueError(f"{complaint} option {name!r}; {hint}")
 
 
 def refuse_unknown(
-    where: str, names: typing.Iterable[Any], known: typing.Iterable[str]
+    where: str, names: typing.Iterable[Any], known_names: typing.Iterable[str]
 ) -> None:
     """Raises ValueError for a name that is none of the known options."""
-    known = list(known)
+    known_names = list(known_names)
     for name in names:
-        check_known(name, known, f"{where} has no option {name!r}")
+        check_known(name, known_names, f"{where} has no option {name!r}")
 
 
 def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, Option]:

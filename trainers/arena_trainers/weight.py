@@ -19,23 +19,23 @@ class Weight:
     until: float = math.inf
 
     @classmethod
-    def of(cls, what: str, given: dict[str, Any]) -> "Weight":
-        """Takes `weight` (a number, or [from, to] with `over`) and `until` out of the options of `what`."""
-        value, over = given.pop("weight", 1.0), given.pop("over", None)
-        until = given.pop("until", None)
+    def of(cls, owner: str, options: dict[str, Any]) -> "Weight":
+        """Takes `weight` (a number, or [from, to] with `over`) and `until` out of the options of `owner`."""
+        value, over = options.pop("weight", 1.0), options.pop("over", None)
+        until = options.pop("until", None)
         pair = value if isinstance(value, list | tuple) else (value, value)
         if len(pair) != 2 or not all(map(is_number, pair)):
             raise ValueError(
-                f"want a number or [from, to] as weight of {what}, got {value!r}"
+                f"want a number or [from, to] as weight of {owner}, got {value!r}"
             )
         if (over is None) == (pair is value):
             raise ValueError(
-                f"want over, a number of steps, with a weight [from, to] of {what} and only "
+                f"want over, a number of steps, with a weight [from, to] of {owner} and only "
                 f"there, got weight {value!r} and over {over!r}"
             )
         for name, steps in (("over", over), ("until", until)):
             if steps is not None and (type(steps) is not int or steps < 1):
-                raise ValueError(f"want {name} of {what} of at least 1, got {steps!r}")
+                raise ValueError(f"want {name} of {owner} of at least 1, got {steps!r}")
         return cls(float(pair[0]), float(pair[1]), over or 1, until or math.inf)
 
     def is_over(self, step: int) -> bool:
@@ -51,5 +51,5 @@ class Weight:
         [1.0, 0.75, 0.5, 0.0]
         """
         share = min(step / self.over, 1.0)
-        found = self.start + (self.end - self.start) * share
-        return 0.0 if self.is_over(step) else found
+        weight = self.start + (self.end - self.start) * share
+        return 0.0 if self.is_over(step) else weight

@@ -68,30 +68,34 @@ _OF_BATCHES = (
 
 
 def without_what_yields(
-    settings: Mapping[str, Any], given: Mapping[str, Any]
+    settings: Mapping[str, Any], overrides: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """The settings without the options of the recipe that yield, and notes that say which.
 
     Args:
         settings: of the recipe and the command line together.
-        given: of the command line.
+        overrides: of the command line.
     """
     settings, notes = dict(settings), list[str]()
     is_tiny = settings.get("model", "tiny") == "tiny"
-    if is_tiny and {*_OF_REPLIES} & {*given} and "max_completion_length" not in given:
+    if (
+        is_tiny
+        and {*_OF_REPLIES} & {*overrides}
+        and "max_completion_length" not in overrides
+    ):
         settings.pop("max_completion_length", None)
     with suppress(ValueError, ImportError):  # the checks of the run say what is wrong
         for rule in RULES:
-            winners = [name for name in rule.winners if name in given]
+            winners = [name for name in rule.winners if name in overrides]
             main = rule.losers[0]
-            if not winners or main in given or not settings.get(main):
+            if not winners or main in overrides or not settings.get(main):
                 continue
             if rule.is_wrong(_draft(settings)):
-                for name in {*rule.losers} - {*given}:
+                for name in {*rule.losers} - {*overrides}:
                     settings.pop(name, None)
                 notes.append(f"note: --{winners[0]} leaves out the recipe's {main}")
-        if {*_OF_BATCHES} & {*given}:
-            notes += _fit_batches(settings, given)
+        if {*_OF_BATCHES} & {*overrides}:
+            notes += _fit_batches(settings, overrides)
     return settings, notes
 
 
@@ -103,11 +107,13 @@ def _draft(settings: Mapping[str, Any]) -> Draft:
     """
     options = listed_options()
     values = {name: option.default for name, option in options.items()}
-    own = {n: options[n].converted(v) for n, v in settings.items() if n in options}
-    return Draft(values | own)
+    settings_of_trainer = {
+        n: options[n].converted(v) for n, v in settings.items() if n in options
+    }
+    return Draft(values | settings_of_trainer)
 
 
-def _fit_batches(settings: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
+def _fit_batches(settings: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
     """Changes the recipe's sizes to the nearest that fit; notes say which."""
     notes = []
     for name, unit in (
@@ -115,7 +121,7 @@ def _fit_batches(settings: dict[str, Any], given: Mapping[str, Any]) -> list[str
         ("save_steps", "window"),
     ):
         number, size = settings.get(name), getattr(_draft(settings), unit)
-        if name in given or type(number) is not int or size < 1:
+        if name in overrides or type(number) is not int or size < 1:
             continue
         nearest = max(round(number / size), 1) * size
         if nearest != number:

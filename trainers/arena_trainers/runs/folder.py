@@ -126,7 +126,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             "none; if nobody edited config.yaml, make it again: "
             f"{shlex.join(['cp', str(config), str(written)])}"
         )
-    was, now = (_flat(found) for found in (load_recipe(str(written)), settings))
+    was, now = _flat(load_recipe(str(written))), _flat(settings)
     changed = [
         f"{name} is {now.get(name, 'missing')!r}, was {was.get(name, 'missing')!r}"
         for name in {**was, **now}
@@ -152,10 +152,10 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
     if not isinstance(value, dict | list) or not value:
         return {path: value}
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, inner in pairs:
-        found |= _flat(inner, f"{path}.{name}" if path else str(name))
-    return found
+        values |= _flat(inner, f"{path}.{name}" if path else str(name))
+    return values
 
 
 def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
@@ -202,10 +202,10 @@ def checkpoint_to_resume(folder: Path) -> Path:
     Raises:
         ValueError: there is none; says why, and what to do.
     """
-    found = newest_checkpoint(folder)
-    if found.checkpoint is not None:
-        return found.checkpoint
-    why = f" ({'; '.join(found.skipped)})" if found.skipped else ""
+    newest = newest_checkpoint(folder)
+    if newest.checkpoint is not None:
+        return newest.checkpoint
+    why = f" ({'; '.join(newest.skipped)})" if newest.skipped else ""
     text = (
         f"run folder {str(folder)!r} has no checkpoint to resume from{why}; start it anew: "
         f"arena train {folder / CONFIG} --output-dir NEW"
@@ -246,13 +246,13 @@ def begin_from(
             f"{how_to_begin_anew(folder)}"
         )
     saved = read_manifest(checkpoint)["processes"]
-    told = [f"skipped {clause}" for clause in newest_checkpoint(folder).skipped]
+    notes = [f"skipped {clause}" for clause in newest_checkpoint(folder).skipped]
     if saved != args.world_size:
-        told.append(
+        notes.append(
             f"{checkpoint.name} is of {saved} processes, this run has {args.world_size}: its "
             "random states begin anew, so that it differs from an unbroken run"
         )
-    for line in told if is_main else ():
+    for line in notes if is_main else ():
         say(line)
     return checkpoint
 
@@ -286,13 +286,13 @@ def check_same_model(checkpoint: Path, model: Path) -> None:
     check_whole(model)
     if (checkpoint / ADAPTER).is_file() or role_folders(checkpoint):
         return  # what learns fits, or fails to load by name
-    wanted, got = _config(model), _config(checkpoint)
+    want, got = _config(model), _config(checkpoint)
     keys = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers")
     for key in keys:
-        if wanted.get(key) != got.get(key):
+        if want.get(key) != got.get(key):
             raise ValueError(
                 f"checkpoint {str(checkpoint)!r} is of another model: {key} is "
-                f"{got.get(key)!r}, want {wanted.get(key)!r}"
+                f"{got.get(key)!r}, want {want.get(key)!r}"
             )
 
 

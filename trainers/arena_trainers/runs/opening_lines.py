@@ -34,8 +34,8 @@ def description(
 
 def memory_line(max_tokens: int, args: TurnGRPOConfig) -> str:
     """The number of tokens that run through the model at once in training."""
-    given = args.max_tokens_per_forward is not None
-    source = "as given" if given else "from the free memory and the model's size"
+    is_given = args.max_tokens_per_forward is not None
+    source = "as given" if is_given else "from the free memory and the model's size"
     return (
         f"at most {max_tokens:,} tokens run at once in training "
         f"(max_tokens_per_forward, {source})"

@@ -17,8 +17,11 @@ ROUNDS = "rounds"
 
 def recipes() -> list[str]:
     """Names of the embedded recipes."""
-    found = (files("arena_trainers") / "recipes").iterdir()
-    return sorted(f.name.removesuffix(".yaml") for f in found if f.suffix == ".yaml")  # type: ignore[attr-defined] # a Path
+    folder = files("arena_trainers") / "recipes"
+    names = [file.name for file in folder.iterdir()]
+    return sorted(
+        name.removesuffix(".yaml") for name in names if name.endswith(".yaml")
+    )
 
 
 def load_recipe(path: str) -> dict[str, Any]:
@@ -77,13 +80,13 @@ def read_overrides(arguments: Sequence[str]) -> dict[str, Any]:
     {'learning_rate': '1e-4', 'games': ['kuhn_poker']}
     """
     settings: dict[str, Any] = {}
-    rest = iter(arguments)
-    for argument in rest:
+    remaining = iter(arguments)
+    for argument in remaining:
         if not argument.startswith("--"):
             raise ValueError(_no_option(argument))
-        key, found, value = argument[2:].partition("=")
-        if not found:
-            following = next(rest, None)
+        key, equals_sign, value = argument[2:].partition("=")
+        if not equals_sign:
+            following = next(remaining, None)
             if following is None or following.startswith("--"):
                 raise ValueError(
                     f"option --{key} lacks a value; give it as --{key} VALUE"
@@ -105,7 +108,9 @@ def _no_option(argument: str) -> str:
     return f'{text}; quote a value that has spaces: --games "[a, b]"'
 
 
-def overridden(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def overridden(
+    settings: Mapping[str, Any], overrides: Mapping[str, Any]
+) -> dict[str, Any]:
     """The settings of a recipe with the options of a command line.
 
     In a recipe with `rounds`, a name such as `rounds.play.episodes` is a path. Where a stage is
@@ -114,7 +119,7 @@ def overridden(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
 
     Args:
         settings: those of the recipe.
-        given: options by name.
+        overrides: options by name.
 
     Raises:
         ValueError: a path leads into a value without options, or beyond a list.
@@ -123,16 +128,16 @@ def overridden(settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
     >>> overridden(recipe, {"seed": 1, "rounds": 2, "rounds.train.1.beta": 0.9})
     {'rounds': {'num': 2, 'train': [{'beta': 0.1}, {'beta': 0.9}]}, 'seed': 1}
     """
-    found = dict(settings)
-    for name, value in given.items():
+    merged = dict(settings)
+    for name, value in overrides.items():
         path = name.split(".")
-        if name == ROUNDS and ROUNDS in found and type(value) is int:
+        if name == ROUNDS and ROUNDS in merged and type(value) is int:
             path = [ROUNDS, "num"]
-        if ROUNDS in found and path[0] == ROUNDS:
-            found[ROUNDS] = _changed(found[ROUNDS], path, 1, value)
+        if ROUNDS in merged and path[0] == ROUNDS:
+            merged[ROUNDS] = _changed(merged[ROUNDS], path, 1, value)
         else:
-            found[name] = value
-    return found
+            merged[name] = value
+    return merged
 
 
 def _changed(old: Any, path: Sequence[str], depth: int, value: Any) -> Any:
@@ -142,14 +147,14 @@ def _changed(old: Any, path: Sequence[str], depth: int, value: Any) -> Any:
     name, where = path[depth], ".".join(path[:depth])
     if isinstance(old, list):
         if not name.isdecimal():
-            return [_changed(one, path, depth, value) for one in old]
+            return [_changed(item, path, depth, value) for item in old]
         if int(name) >= len(old):
             raise ValueError(
                 f"{where} is a list of {len(old)}, counted from 0; it has no {name}, "
                 f"got --{'.'.join(path)}"
             )
         new = _changed(old[int(name)], path, depth + 1, value)
-        return [new if k == int(name) else one for k, one in enumerate(old)]
+        return [new if k == int(name) else item for k, item in enumerate(old)]
     if old is not None and not isinstance(old, Mapping):
         raise ValueError(
             f"{where} is {old!r:.60} and has no options, got --{'.'.join(path)}; give "

@@ -173,19 +173,19 @@ def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
                 f"{did_you_mean(name, [ROUNDS, *OF_THE_START])}; options of the "
                 "trainer belong in rounds.train"
             )
-    given = _mapping(ROUNDS, settings[ROUNDS])
-    known = {n: o for n, o in options_of(Loop).items() if n != "stages"}
-    refuse_unknown(ROUNDS, given, [*known, *_IN_TURN])
+    rounds = _mapping(ROUNDS, settings[ROUNDS])
+    loop_options = {n: o for n, o in options_of(Loop).items() if n != "stages"}
+    refuse_unknown(ROUNDS, rounds, [*loop_options, *_IN_TURN])
     for name in ("num", "select", "train"):
-        if name not in given:
+        if name not in rounds:
             raise ValueError(f"rounds needs {name!r}; give it")
-    evaluate = _stage(EvaluateStage, "rounds.evaluate", given.get("evaluate", {}))
+    evaluate = _stage(EvaluateStage, "rounds.evaluate", rounds.get("evaluate", {}))
     others = {
-        name: known[name].converted(value)
-        for name, value in given.items()
+        name: loop_options[name].converted(value)
+        for name, value in rounds.items()
         if name not in (*_IN_TURN, "evaluate")
     }
-    return Loop(stages=_stages(given), evaluate=evaluate, **others), start
+    return Loop(stages=_stages(rounds), evaluate=evaluate, **others), start
 
 
 def with_rounds(settings: Mapping[str, Any], num: Any) -> dict[str, Any]:
@@ -203,27 +203,31 @@ def with_rounds(settings: Mapping[str, Any], num: Any) -> dict[str, Any]:
     return {**settings, ROUNDS: {**rounds, "num": num}}
 
 
-def _stages(given: Mapping[str, Any]) -> list[RoundStages]:
+def _stages(rounds: Mapping[str, Any]) -> list[RoundStages]:
     """The stages of the rounds, as many as the lists are long."""
-    stages = {name: given.get(name, {}) for name in _IN_TURN}
+    stages = {name: rounds.get(name, {}) for name in _IN_TURN}
     lists = {name: value for name, value in stages.items() if isinstance(value, list)}
     lengths = {len(value) for value in lists.values()} or {1}
     if len(lengths) > 1 or 0 in lengths:
-        told = " and ".join(f"{len(v)} of {name}" for name, v in lists.items())
+        lengths_by_name = " and ".join(
+            f"{len(v)} of {name}" for name, v in lists.items()
+        )
         raise ValueError(
-            f"want lists of equal length in rounds, got {told}; a mapping in place of "
+            f"want lists of equal length in rounds, got {lengths_by_name}; a mapping in place of "
             "a list holds for all rounds"
         )
-    found = []
+    stages_of_rounds = []
     for k in range(lengths.pop()):
         where = {n: f"rounds.{n}[{k}]" if n in lists else f"rounds.{n}" for n in stages}
-        one = {n: v[k] if n in lists else v for n, v in stages.items()}
-        play = _stage(PlayStage, where["play"], one["play"])
-        train = dict(_mapping(where["train"], one["train"]))
-        select = selectors.read(one["select"])
+        of_round = {n: v[k] if n in lists else v for n, v in stages.items()}
+        play = _stage(PlayStage, where["play"], of_round["play"])
+        train = dict(_mapping(where["train"], of_round["train"]))
+        select = selectors.read(of_round["select"])
         _check_train(train)
-        found.append(RoundStages(play, {select.name: dict(select.options)}, train))
-    return found
+        stages_of_rounds.append(
+            RoundStages(play, {select.name: dict(select.options)}, train)
+        )
+    return stages_of_rounds
 
 
 def _check_train(train: Mapping[str, Any]) -> None:
@@ -232,34 +236,36 @@ def _check_train(train: Mapping[str, Any]) -> None:
             "want the name of a trainer as rounds.train.trainer, got "
             f"{train.get('trainer')!r:.60}"
         )
-    own = "a loop trains its own model on its own rows; leave it out"
-    same = "all rounds have the same adapter; give it beside rounds"
+    because_of_loop = "a loop trains its own model on its own rows; leave it out"
+    because_of_adapter = "all rounds have the same adapter; give it beside rounds"
     for name in (*_OF_THE_LOOP, *OF_THE_ADAPTER):
         if name in train:
-            why = own if name in _OF_THE_LOOP else same
-            raise ValueError(f"rounds.train has no option {name!r}: {why}")
+            reason = because_of_loop if name in _OF_THE_LOOP else because_of_adapter
+            raise ValueError(f"rounds.train has no option {name!r}: {reason}")
 
 
-def _stage(kind: Any, where: str, given: Any) -> Any:
-    """The settings of a stage, an object of the class `kind`."""
-    values, known = _mapping(where, given), options_of(kind)
-    refuse_unknown(where, values, known)
+def _stage(stage_class: Any, where: str, settings: Any) -> Any:
+    """The settings of a stage, an object of the class `stage_class`."""
+    values, options = _mapping(where, settings), options_of(stage_class)
+    refuse_unknown(where, values, options)
     try:
-        return kind(
-            **{key: known[key].converted(value) for key, value in values.items()}
+        return stage_class(
+            **{key: options[key].converted(value) for key, value in values.items()}
         )
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
 
 
-def _mapping(where: str, given: Any) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping) or not all(isinstance(k, str) for k in given):
-        raise ValueError(f"want {where} as a mapping of options, got {given!r:.60}")
-    return given
+def _mapping(where: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
+        raise ValueError(f"want {where} as a mapping of options, got {value!r:.60}")
+    return value
 
 
 def _names(stage: Any, *names: str) -> None:
     for name in names:
-        given: Sequence[Any] = getattr(stage, name)
-        if not given or not all(isinstance(policy, str) for policy in given):
-            raise ValueError(f"want {name} as a list of policies, got {given!r:.60}")
+        policies: Sequence[Any] = getattr(stage, name)
+        if not policies or not all(
+            isinstance(name_of_policy, str) for name_of_policy in policies
+        ):
+            raise ValueError(f"want {name} as a list of policies, got {policies!r:.60}")

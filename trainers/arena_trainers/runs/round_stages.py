@@ -82,50 +82,56 @@ class Round:
     stages: RoundStages
     run: RoundsRun
 
-    def drawn(self, stage: str) -> int:
+    def seed_of(self, stage: str) -> int:
         """The seed of a stage: an integer of 31 bits."""
         return draw(self.run.args.seed, stage, self.number) % 2**31
 
 
-def play_round(one: Round) -> None:
+def play_round(loop_round: Round) -> None:
     """Plays; writes `episodes.jsonl`. A line-up plays no seed twice in a loop.
 
     Finished parts are written to `play/`, so that only the part in progress is played again
     after a kill.
     """
-    stage, folder = one.stages.play, one.folder / PARTS
+    stage, folder = loop_round.stages.play, loop_round.folder / PARTS
     folder.mkdir(exist_ok=True)
     names = {*stage.policies, *stage.opponents} - {"self"}
-    players: dict[str, Policy] = {
-        name: learner(one.player, one.run.args)
-        if name == LEARNER
-        else make_policy(name)
-        for name in sorted(names)
-    }
+    players: dict[str, Policy] = {}
+    for name in sorted(names):
+        if name == LEARNER:
+            players[name] = learner(loop_round.player, loop_round.run.args)
+        else:
+            players[name] = make_policy(name)
     files: list[Path] = []
-    parts = list(_parts(one))
+    parts = list(_parts(loop_round))
     num_played, num = 0, sum(len(seeds) for _, _, seeds in parts)
     for plan, lineup, seeds in parts:
         files.append(folder / f"{len(files):04d}.jsonl")
         num_played += len(seeds)
         if files[-1].exists():
             continue  # played before the loop was killed
-        choices: dict[str, Any] = {"num_samples": stage.samples}
-        choices |= {"branch": stage.branching, "batch_size": AT_ONCE}
-        seats = [players[name] for name in lineup]
-        episodes = play(plan.env_fn, seats, seeds, on_error="raise", **choices)
+        episodes = play(
+            plan.env_fn,
+            [players[name] for name in lineup],
+            seeds,
+            num_samples=stage.samples,
+            branch=stage.branching,
+            batch_size=AT_ONCE,
+            on_error="raise",
+        )
         write_episodes(files[-1], episodes)
         if num_played < num:
-            told = f"round {one.number}: {num_played:,} of {num:,} seeds are played"
-            one.run.say(told)
-    write_episodes(one.folder / EPISODES, joined(map(read_episodes, files)))
+            loop_round.run.say(
+                f"round {loop_round.number}: {num_played:,} of {num:,} seeds are played"
+            )
+    write_episodes(loop_round.folder / EPISODES, joined(map(read_episodes, files)))
 
 
-def _parts(one: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
+def _parts(loop_round: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
     """The parts of play: a game, the policy of each seat, and seeds."""
-    stage, first = one.stages.play, one.first_seed
+    stage, first = loop_round.stages.play, loop_round.first_seed
     size = max(PART // stage.samples, 1)
-    for plan in one.run.plans:
+    for plan in loop_round.run.plans:
         for number, lineup in enumerate(_lineups(stage, plan.game.num_players)):
             if number == 0 or not stage.same_seeds:
                 seeds = range(first, first := first + stage.episodes)
@@ -148,92 +154,102 @@ def learner(folder: Path, args: TurnGRPOConfig) -> LMPolicy:
 
 def _lineups(stage: PlayStage, num_players: int) -> list[list[str]]:
     """The policy of each seat: every policy with every opponent in every seat."""
-    found = []
+    lineups = []
     for name in stage.policies:
         for opponent in stage.opponents:
             if opponent == "self":
-                found.append([name] * num_players)
+                lineups.append([name] * num_players)
                 continue
             for seat in range(num_players):
                 others = [opponent] * num_players
-                found.append([*others[:seat], name, *others[seat + 1 :]])
-    return found
+                lineups.append([*others[:seat], name, *others[seat + 1 :]])
+    return lineups
 
 
-def select_round(one: Round) -> None:
+def select_round(loop_round: Round) -> None:
     """Chooses rows; writes `selection.json` and `rows.parquet`.
 
     Raises:
         ValueError: no row is chosen; says why.
     """
-    shutil.rmtree(one.folder / PARTS, ignore_errors=True)  # they are joined
-    episodes = list(read_episodes(one.folder / EPISODES))
-    ((name, options),) = one.stages.select.items()
+    shutil.rmtree(loop_round.folder / PARTS, ignore_errors=True)  # they are joined
+    episodes = list(read_episodes(loop_round.folder / EPISODES))
+    ((name, options),) = loop_round.stages.select.items()
     if options.get("judge") == LEARNER:
-        options = {**options, "judge": learner(one.player, one.run.args)}
-    found = select(name, episodes, seed=one.drawn("select"), **options)
-    if not found.rows:
-        why = ", ".join(f"{reason} ({num})" for reason, num in found.dropped.items())
+        options = {**options, "judge": learner(loop_round.player, loop_round.run.args)}
+    selection = select(name, episodes, seed=loop_round.seed_of("select"), **options)
+    if not selection.rows:
+        why = ", ".join(
+            f"{reason} ({num})" for reason, num in selection.dropped.items()
+        )
         why = why or "no turn was played"
         raise ValueError(
             f"selector {name!r} chose no row: {why}; begin a new run with other "
             "options in rounds.select, or with more episodes"
         )
-    dataset = rows_to_dataset(found.rows, load_chat(str(one.player)))
-    origin = origin_of(found.rows, episodes)
-    files = [folder / ROWS for folder in one.earlier]
+    dataset = rows_to_dataset(selection.rows, load_chat(str(loop_round.player)))
+    origin = origin_of(selection.rows, episodes)
+    files = [folder / ROWS for folder in loop_round.earlier]
     before = newest_of_kind(files, dataset.column_names)
-    part, num_rows = one.folder / partial(ROWS), len(dataset)
+    part, num_rows = loop_round.folder / partial(ROWS), len(dataset)
     if before is None:
         write_rows(dataset, part, origin)
     else:
         num_rows = write_aggregated(dataset, origin, before, part)
-    told = {"rows": num_rows, "new": len(dataset), "merged": found.num_merged}
-    _write_json(one.folder / SELECTION, {**told, "dropped": dict(found.dropped)})
-    part.rename(one.folder / ROWS)
+    counts = {"rows": num_rows, "new": len(dataset), "merged": selection.num_merged}
+    _write_json(
+        loop_round.folder / SELECTION, {**counts, "dropped": dict(selection.dropped)}
+    )
+    part.rename(loop_round.folder / ROWS)
 
 
-def train_round(one: Round) -> None:
+def train_round(loop_round: Round) -> None:
     """Trains in `train/`, which resumes from its checkpoints; renames its model at the end.
 
     Raises:
         ValueError: the trainer cannot use its settings or rows, or trains no adapter.
     """
-    folder = one.folder / "train"
-    given = {**one.stages.train, "model": str(one.base), "seed": one.drawn("train")}
-    given["data"] = str(one.folder / ROWS)
-    found = newest_checkpoint(folder)
-    is_begun = found.checkpoint is not None
+    folder = loop_round.folder / "train"
+    stage_settings = {
+        **loop_round.stages.train,
+        "model": str(loop_round.base),
+        "seed": loop_round.seed_of("train"),
+    }
+    stage_settings["data"] = str(loop_round.folder / ROWS)
+    newest = newest_checkpoint(folder)
+    is_begun = newest.checkpoint is not None
     if not is_begun:
-        for clause in found.skipped:
-            one.run.say(f"round {one.number}: trains anew, skipped {clause}")
+        for clause in newest.skipped:
+            loop_round.run.say(
+                f"round {loop_round.number}: trains anew, skipped {clause}"
+            )
         shutil.rmtree(folder, ignore_errors=True)
-    settings = {**read_config(folder), **given} if is_begun else given
+    settings = {**read_config(folder), **stage_settings} if is_begun else stage_settings
     job = RowRun(
         settings,
         folder,
-        one.run.console,
+        loop_round.run.console,
         resume=is_begun,
-        stopper=one.run.stopper,
+        stopper=loop_round.run.stopper,
         measures=False,
-        adapter=one.adapter,
+        adapter=loop_round.adapter,
     )
     job.prepare()
     job.run()
     if job.job.lora_r and not (folder / MODEL / ADAPTER).is_file():
         raise ValueError(
-            f"want an adapter of trainer {given['trainer']!r}, as lora_r is "
+            f"want an adapter of trainer {stage_settings['trainer']!r}, as lora_r is "
             f"{job.job.lora_r}, got all weights; give another trainer, or leave lora_r "
             "out"
         )
     # peft also saves TRL's copy of the adapter that went on training
     shutil.rmtree(folder / MODEL / "ref", ignore_errors=True)
-    (folder / MODEL).rename(one.folder / MODEL)
+    (folder / MODEL).rename(loop_round.folder / MODEL)
 
 
-def evaluate_round(one: Round) -> None:
+def evaluate_round(loop_round: Round) -> None:
     """Measures the trained model; writes `scores.json`."""
-    write_scores(one.run, one.folder / MODEL, one.folder / SCORES)
+    write_scores(loop_round.run, loop_round.folder / MODEL, loop_round.folder / SCORES)
 
 
 def write_scores(run: RoundsRun, model: Path, path: Path) -> None:
@@ -247,9 +263,15 @@ def write_scores(run: RoundsRun, model: Path, path: Path) -> None:
     games: dict[str, Any] = {}
     for plan in run.plans:
         env = make(plan.id, max_turns=plan.max_turns, **plan.params)
-        given = stage.opponents, stage.episodes
-        options: Any = {"baselines": False, "on_error": "raise"}
-        evaluation = EvaluationPlan(policy, env, *given, seed=first, **options).run()
+        evaluation = EvaluationPlan(
+            policy,
+            env,
+            stage.opponents,
+            stage.episodes,
+            seed=first,
+            baselines=False,
+            on_error="raise",
+        ).run()
         is_random = policy.sampling.temperature > 0
         is_measured = is_random and env.game.kind == "competitive"
         most = run.job.exact_states
@@ -265,11 +287,13 @@ def write_scores(run: RoundsRun, model: Path, path: Path) -> None:
             "returns": returns,
             "evaluation": evaluation.to_dict(),
         }
-    found, sign = [game["nash_conv"] for game in games.values()], -1.0
-    if None in found:
-        found = [value for game in games.values() for value in game["returns"].values()]
+    figures, sign = [game["nash_conv"] for game in games.values()], -1.0
+    if None in figures:
+        figures = [
+            value for game in games.values() for value in game["returns"].values()
+        ]
         sign = 1.0
-    score = sign * float(sum(found)) / len(found)
+    score = sign * float(sum(figures)) / len(figures)
     _write_json(path, {"score": score, "games": games})
 
 

@@ -54,18 +54,19 @@ class Rounds(Run):
             raise ValueError(
                 "want one process for a recipe with rounds; leave torchrun out"
             )
-        self.loop, given = read_loop(self.settings)
-        given = {**saved_options(given.get("model", "tiny")), **given}
-        self.job, self.args = build_configs(given, str(self.folder))
+        self.loop, options = read_loop(self.settings)
+        options = {**saved_options(options.get("model", "tiny")), **options}
+        self.job, self.args = build_configs(options, str(self.folder))
         is_tiny = self.job.model == "tiny"
         self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
         check_policies(self.loop, self.plans)
-        self.stages_of = self._checked_stages(given)
+        self.stages_of = self._checked_stages(options)
         try_selectors(self.stages_of, self.plans)
         self.model = None if is_tiny else model_folder(self.job.model)
-        told = self.model, self.plans, self.args.prompt
-        self.tokenizer = load_tokenizer(self.job, *told)
-        if is_tiny and "max_completion_length" not in given:
+        self.tokenizer = load_tokenizer(
+            self.job, self.model, self.plans, self.args.prompt
+        )
+        if is_tiny and "max_completion_length" not in options:
             lengths = longest_replies(
                 chat_of(self.tokenizer, self.args), self.plans, self.args.reply_format
             )
@@ -74,17 +75,21 @@ class Rounds(Run):
             check_new(self.folder)
         self.played = [self.folder / START_SCORES]  # files of scores
 
-    def _checked_stages(self, given: dict[str, Any]) -> list[RoundStages]:
+    def _checked_stages(self, start_settings: dict[str, Any]) -> list[RoundStages]:
         """The stages with all their options; a trainer takes some of the model's."""
-        shared = {name: given[name] for name in OF_THE_ADAPTER if name in given}
+        shared = {
+            name: start_settings[name]
+            for name in OF_THE_ADAPTER
+            if name in start_settings
+        }
         if self.job.model == "tiny":
             shared["gradient_checkpointing"] = False
-        if given.get("use_cpu"):
+        if start_settings.get("use_cpu"):
             shared["use_cpu"] = True
         retries = self.args.on_invalid == "retry"
         return [
-            checked(one, self.folder, shared, retries=retries)
-            for one in self.loop.stages
+            checked(stages, self.folder, shared, retries=retries)
+            for stages in self.loop.stages
         ]
 
     def config(self) -> str:
@@ -103,8 +108,9 @@ class Rounds(Run):
 
     def make_start(self) -> None:
         """Makes the model that the rounds start from."""
-        given = self.model, self.tokenizer, self.plans, self.console
-        model = make_start(self.job, self.args, *given)
+        model = make_start(
+            self.job, self.args, self.model, self.tokenizer, self.plans, self.console
+        )
         if self.job.lora_r:
             with adapter_errors(self.job):
                 count_weights(model.config, self.job.peft_config)
@@ -126,8 +132,8 @@ class Rounds(Run):
         """
         patience = self.loop.patience
         for number in range(self.loop.num):
-            found = [score_of(path) for path in self.played]
-            late, before = found[-patience:], found[:-patience]
+            scores = [score_of(path) for path in self.played]
+            late, before = scores[-patience:], scores[:-patience]
             if patience and before and max(late) <= max(before):
                 self.say(f"the score has not risen in {patience} rounds")
                 break
@@ -155,7 +161,7 @@ class Rounds(Run):
         last = earlier[-1] / MODEL if earlier else start
         goes_on, is_whole = self.loop.start_from == "last", self.job.lora_r == 0
         seeds = [num_seeds(self._stages(k).play, self.plans) for k in range(number)]
-        one = Round(
+        loop_round = Round(
             number=number,
             folder=folder,
             player=last,
@@ -171,9 +177,9 @@ class Rounds(Run):
             check_whole(folder, here)
         for stage in unfinished(ROUND, folder):
             with _told(number, stage.name):
-                stage.do(one)
-            found = [folder / str(known.leaves) for known in ROUND]
-            write_manifest(folder, [f for path in found for f in files_of(path)])
+                stage.do(loop_round)
+            paths = [folder / str(later.leaves) for later in ROUND]
+            write_manifest(folder, [f for path in paths for f in files_of(path)])
             self.say(f"round {number}: {stage.name} is done")
         return folder
 

@@ -102,8 +102,8 @@ def _prompt(
 
     Rows of no game have the defaults where the model has none.
     """
-    own = {name: saved[name] for name in PROMPT_OPTIONS if name in saved}
-    if origin is not None and (len(origin.prompts) == 1 or not own):
+    model_options = {name: saved[name] for name in PROMPT_OPTIONS if name in saved}
+    if origin is not None and (len(origin.prompts) == 1 or not model_options):
         return dict(vars(only_prompt(origin)))
     if job.model == "tiny":
         raise ValueError(
@@ -111,4 +111,4 @@ def _prompt(
             f"the tiny model, got {str(data)!r} without; name a model with --model PATH, or make "
             "the file with arena data EPISODES --select NAME --out FILE.parquet"
         )
-    return own
+    return model_options

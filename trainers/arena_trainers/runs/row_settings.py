@@ -66,10 +66,10 @@ def row_options() -> dict[str, Option]:
 
 def trainer_options(config: type[Any]) -> dict[str, Option]:
     """The options of a trainer's own, by name."""
-    found = options_of(
-        config, frozenset(one.name for one in dataclasses.fields(config))
+    options = options_of(
+        config, frozenset(field.name for field in dataclasses.fields(config))
     )
-    return {name: option for name, option in found.items() if name not in NOT_OURS}
+    return {name: option for name, option in options.items() if name not in NOT_OURS}
 
 
 def row_config(settings: Mapping[str, Any]) -> tuple[RowConfig, JobConfig]:
@@ -84,9 +84,9 @@ def row_config(settings: Mapping[str, Any]) -> tuple[RowConfig, JobConfig]:
             "FILE.parquet, which arena data writes, or a data set of messages"
         )
     options = row_options()
-    given = {n: options[n].converted(v) for n, v in settings.items() if n in options}
-    shared = {name: given.pop(name) for name in OF_THE_MODEL if name in given}
-    return RowConfig(**given), JobConfig(**shared)
+    values = {n: options[n].converted(v) for n, v in settings.items() if n in options}
+    shared = {name: values.pop(name) for name in OF_THE_MODEL if name in values}
+    return RowConfig(**values), JobConfig(**shared)
 
 
 def trainer_args(
@@ -98,21 +98,21 @@ def trainer_args(
         ValueError: an unknown option, a value of another type, or one out of range.
     """
     options, ours = trainer_options(config), row_options()
-    given = {}
+    values = {}
     for name, value in settings.items():
         if name in ours:
             continue
         if name not in options:
-            trainer, known = settings["trainer"], [*ours, *options]
+            trainer, names = settings["trainer"], [*ours, *options]
             page = f"arena train --trainer {trainer} --help-all"
-            raise unknown_option(name, known, f"trainer {trainer!r} has no", page)
-        given[name] = options[name].converted(value)
+            raise unknown_option(name, names, f"trainer {trainer!r} has no", page)
+        values[name] = options[name].converted(value)
     for name in (
         "per_device_train_batch_size",
         "gradient_accumulation_steps",
         "auto_find_batch_size",
     ):
-        if name in given:
+        if name in values:
             raise ValueError(
                 f"want batch_size alone, which is cut to fit the memory, got {name}; "
                 "give --batch_size N, and --max_tokens_per_forward M for smaller "
@@ -126,4 +126,4 @@ def trainer_args(
         defaults["router_aux_loss_coef"] = 0.0  # it depends on the micro-batches
     if is_tiny:
         defaults["gradient_checkpointing"] = False
-    return config(**{**defaults, **given})
+    return config(**{**defaults, **values})

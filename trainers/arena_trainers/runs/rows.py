@@ -72,15 +72,15 @@ _FIGURES = {
 }
 
 
-def figures_of(logs: Mapping[str, Any]) -> list[str]:
+def row_figures(logs: Mapping[str, Any]) -> list[str]:
     """The figures of a log that are shown.
 
-    >>> figures_of({"loss": 0.5, "learning_rate": 1e-3})
+    >>> row_figures({"loss": 0.5, "learning_rate": 1e-3})
     ['loss 0.500']
     """
-    found = {label: logs.get(name) for name, label in _FIGURES.items()}
+    figures = {label: logs.get(name) for name, label in _FIGURES.items()}
     return [
-        f"{label} {value:.3f}" for label, value in found.items() if value is not None
+        f"{label} {value:.3f}" for label, value in figures.items() if value is not None
     ]
 
 
@@ -89,16 +89,16 @@ def _card(
 ) -> CardSource:
     name, steps = run.rows.trainer, run.trainer.state.global_step
     return CardSource(
-        run.folder,
-        base_model(run.job.model, run.model),
-        run.job,
-        run.player.args,
-        [meter.plan for meter in run.meters],
-        outcomes,
-        results,
-        f"by `{name}` on rows of recorded episodes",
-        ("arena-envs", "trl", name),
-        [
+        folder=run.folder,
+        base=base_model(run.job.model, run.model),
+        job=run.job,
+        args=run.player.args,
+        plans=[meter.plan for meter in run.meters],
+        outcomes=outcomes,
+        results=results,
+        how=f"by `{name}` on rows of recorded episodes",
+        tags=("arena-envs", "trl", name),
+        training=[
             ("trainer", code(name)),
             ("rows", f"{run.facts.num_rows:,} {run.kind.rows}"),
             ("steps", f"{steps:,} of {run.rows.batch_size} rows"),
@@ -197,8 +197,14 @@ class RowRun(Run):
         """Makes the tiny model, if no model is given."""
         if self.model is None and self.is_new:
             player = self.player
-            given = None, player.tokenizer, player.plans, self.console
-            model = make_start(self.job, player.args, *given)
+            model = make_start(
+                self.job,
+                player.args,
+                None,
+                player.tokenizer,
+                player.plans,
+                self.console,
+            )
             self.save_start(model, player.tokenizer, player.policy_options)
 
     def bound_memory(self) -> None:
@@ -209,12 +215,10 @@ class RowRun(Run):
             with torch.device("meta"):
                 config = AutoConfig.from_pretrained(self.start)
                 model = AutoModelForCausalLM.from_config(config)
-            found = [
-                default_max_tokens(
-                    model, args.device, checkpointing=args.gradient_checkpointing
-                )
-            ]
-            most = int(broadcast_object_list(found)[0])
+            default = default_max_tokens(
+                model, args.device, checkpointing=args.gradient_checkpointing
+            )
+            most = int(broadcast_object_list([default])[0])
             # a resumed run cuts as before, whatever memory is free then
             self.settings["max_tokens_per_forward"] = most
             if self.is_new:
@@ -289,18 +293,18 @@ class RowRun(Run):
         place: dict[str, Any] = {}
         if self.tokens != self.path:
             place["cache_dir"] = str(self.tokens.parent)
-        found: Any = Dataset.from_parquet(str(self.tokens), columns=names, **place)
+        dataset: Any = Dataset.from_parquet(str(self.tokens), columns=names, **place)
         if "weight" not in names:
-            return found
+            return dataset
         weights = self.facts.weights * self.facts.scale
-        return found.remove_columns("weight").add_column("weight", weights)
+        return dataset.remove_columns("weight").add_column("weight", weights)
 
     def train(self) -> None:
         """Trains, unless the checkpoint is of the last step."""
         self.announce(f"resumed after step {self.first_step}")
         if self.checkpoint is None or not at_the_end(self.trainer, self.checkpoint):
             size = self.rows.batch_size
-            self.fit(ShownFigures(self.rows.trainer, "rows", size, figures_of), 1)
+            self.fit(ShownFigures(self.rows.trainer, "rows", size, row_figures), 1)
 
     def close(self) -> None:
         """Evaluates the trained model; writes and shows the results."""
@@ -326,8 +330,14 @@ class RowRun(Run):
         }
         title = f"trainer {self.rows.trainer}, model {self.job.model}"
         plans = [meter.plan for meter in self.meters]
-        given = folder, self.results, plans, episodes, self.job.saved_episodes
-        write_results(*given, title=f"{title}, seed {self.args.seed}")
+        write_results(
+            folder,
+            self.results,
+            plans,
+            episodes,
+            self.job.saved_episodes,
+            title=f"{title}, seed {self.args.seed}",
+        )
         save_cards(_card(self, outcomes, self.results))
         for outcome in outcomes:
             for table in outcome_tables(outcome):

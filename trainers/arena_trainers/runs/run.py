@@ -124,10 +124,13 @@ class Run(ABC):
         is_tiny = self.job.model == "tiny"
         # absolute, as the adapters that are trained on it name it
         self.model = None if is_tiny else model_folder(self.job.model).absolute()
-        made = self.model is None or is_made
-        self.start = self.folder / START if made or self.model is None else self.model
-        told = self.start, self.args, self.say
-        self.checkpoint = begin_from(self.folder, *told, resume=self.resume)
+        if self.model is None or is_made:
+            self.start = self.folder / START
+        else:
+            self.start = self.model
+        self.checkpoint = begin_from(
+            self.folder, self.start, self.args, self.say, resume=self.resume
+        )
 
     @property
     def is_main(self) -> bool:

@@ -16,6 +16,7 @@ from arena_trainers.runs.callbacks.against_start import AgainstStart
 from arena_trainers.runs.callbacks.best import BestModel, score_metric
 from arena_trainers.runs.callbacks.collapse import CollapseWarnings
 from arena_trainers.runs.callbacks.metrics_file import MetricsFile
+from arena_trainers.runs.callbacks.nash_conv import NASH_CONV
 from arena_trainers.runs.callbacks.patience import Patience
 from arena_trainers.runs.callbacks.profile import profile_lines, profile_of
 from arena_trainers.runs.callbacks.progress import ShownFigures, figures_of
@@ -79,21 +80,28 @@ class SelfPlay(Run):
         plans = [GamePlan(spec, self.args) for spec in self.args.games]
         self.find_start(is_made=self.job.warm_start_steps > 0)
         self.tokenizer = load_tokenizer(self.job, self.model, plans, self.args.prompt)
-        told = [*plans, *imitated(self.job, self.args, plans)]
+        plans_of_replies = [*plans, *imitated(self.job, self.args, plans)]
         chat = chat_of(self.tokenizer, self.args)
-        lengths = longest_replies(chat, told, self.args.reply_format)
+        lengths = longest_replies(chat, plans_of_replies, self.args.reply_format)
         if self.model is None and "max_completion_length" not in self.settings:
             self.args.max_completion_length = max(lengths)
-        check_reply_lengths(lengths, told, self.args)
+        check_reply_lengths(lengths, plans_of_replies, self.args)
         check_chat(chat, self.args)
         limit = context_of(self.model, self.args)
         self.context_lines = check_context(chat, limit, plans, self.args)
         functions = load_functions(self.job.columns)
         check_reward_models(functions, self.tokenizer, self.args)
         self.games = prepare_games(self.args, columns=functions, plans=plans)
-        num, games = self.job.eval_episodes, different_games(plans)
-        given = self.args, num, self.games.opponents, self.job.exact_states
-        self.meters = [GameMeter(game, *given) for game in games]
+        self.meters = [
+            GameMeter(
+                game,
+                self.args,
+                self.job.eval_episodes,
+                opponents=self.games.opponents,
+                exact_states=self.job.exact_states,
+            )
+            for game in different_games(plans)
+        ]
 
     def make_start(self) -> None:
         """Makes the model that self-play starts from, if that is no given one.
@@ -103,8 +111,14 @@ class SelfPlay(Run):
         if self.start != self.folder / START:
             return
         console = self.console if self.is_main else Console(quiet=True)
-        given = self.model, self.tokenizer, self.games.plans, console
-        model = make_start(self.job, self.args, *given)
+        model = make_start(
+            self.job,
+            self.args,
+            self.model,
+            self.tokenizer,
+            self.games.plans,
+            console,
+        )
         if self.is_main:
             options = {"prompt": self.args.prompt, **self.args.sampling_options}
             self.save_start(model, self.tokenizer, options)
@@ -130,13 +144,22 @@ class SelfPlay(Run):
     def start_policies(self) -> tuple[LMPolicy, Policy]:
         """The model before training, and the policy that plays all seats: it, or an agent on it."""
         args = self.args
-        how = {"prompt": args.prompt, "device": args.device, **args.sampling_options}
-        policy = LMPolicy.from_pretrained(self.start, **how)
+        options = {
+            "prompt": args.prompt,
+            "device": args.device,
+            **args.sampling_options,
+        }
+        policy = LMPolicy.from_pretrained(self.start, **options)
         if any(paths := args.learner_starts(None)):
-            own = [LMPolicy.from_pretrained(p, **how) if p else policy for p in paths]
-            models = dict(zip(args.learner_names, own, strict=True))
+            learners = [
+                LMPolicy.from_pretrained(path, **options) if path else policy
+                for path in paths
+            ]
+            models = dict(zip(args.learner_names, learners, strict=True))
             return policy, agent_of(args.agent or "by_seat")(models)
-        return policy, agent_of(args.agent)(policy) if args.agent else policy
+        if args.agent:
+            return policy, agent_of(args.agent)(policy)
+        return policy, policy
 
     def make_trainer(self) -> None:
         """Makes the trainer, with what watches it."""
@@ -157,14 +180,17 @@ class SelfPlay(Run):
         trainer.remove_callback(PrinterCallback)
         rollouts = self.folder / "rollouts"
         trainer.add_callback(RolloutsFile(trainer, rollouts, job.saved_groups))
-        shown = self.console, job.steps_between_replies
-        trainer.add_callback(SampleReplies(trainer, *shown))
+        every = job.steps_between_replies
+        trainer.add_callback(SampleReplies(trainer, self.console, every))
         before = self.begin_metrics(metrics)
         whole = trainer.shards.whole_weights
         self.watcher = self.watch_nash_conv(trainer.policy, args.prompt, whole)
         if self.watcher is not None:
-            conv = "arena/nash_conv"
-            self.watcher.history += [(r["step"], r[conv]) for r in before if conv in r]
+            self.watcher.history += [
+                (record["step"], record[NASH_CONV])
+                for record in before
+                if NASH_CONV in record
+            ]
         if job.start_episodes > 0:
             self._play_start()
         self.best = self._keep_best(before)
@@ -182,8 +208,14 @@ class SelfPlay(Run):
                 "'colocate'"
             )
         policy = self.start_policies()[1] if self.is_main else None
-        how = self.job.evaluate_every, self.job.start_episodes
-        self.watch_first(AgainstStart(self.trainer, policy, *how))
+        self.watch_first(
+            AgainstStart(
+                self.trainer,
+                policy,
+                every=self.job.evaluate_every,
+                num_episodes=self.job.start_episodes,
+            )
+        )
 
     def _keep_best(self, before: list[dict[str, Any]]) -> BestModel | None:
         """Keeps the best model, and ends the run when its score no longer improves.
@@ -192,9 +224,13 @@ class SelfPlay(Run):
             ValueError: patience without a score.
         """
         job, args = self.job, self.args
-        has_conv, plays_start = self.watcher is not None, job.start_episodes > 0
-        told = has_conv, plays_start, bool(args.curriculum)
-        metric, best = score_metric(self.games.plans, *told), None
+        metric = score_metric(
+            self.games.plans,
+            measures_nash_conv=self.watcher is not None,
+            plays_start=job.start_episodes > 0,
+            has_curriculum=bool(args.curriculum),
+        )
+        best = None
         if metric is None and job.patience:
             raise ValueError(
                 "want patience only where training measures a score, got "
@@ -205,8 +241,9 @@ class SelfPlay(Run):
             best = BestModel(self.trainer, self.folder, metric)
             self.trainer.add_callback(best)
         if metric is not None and job.patience:
-            how = metric, job.patience, args.window, self.say, before
-            self.trainer.add_callback(Patience(*how))
+            self.trainer.add_callback(
+                Patience(metric, job.patience, args.window, self.say, before)
+            )
         return best
 
     def watching(self) -> AbstractContextManager[Watchdog]:
@@ -237,11 +274,11 @@ class SelfPlay(Run):
         policy, args = self.trainer.matching.learner, self.args
         tables = self.watcher.tables if self.watcher else {}
         # the first game may have been measured at the last step
-        known = tables.get(self.trainer.state.global_step)
-        episodes = [
-            meter.measure("after self-play", policy, None if number else known)
-            for number, meter in enumerate(self.meters)
-        ]
+        table = tables.get(self.trainer.state.global_step)
+        episodes = []
+        for meter in self.meters:
+            episodes.append(meter.measure("after self-play", policy, table))
+            table = None
         outcomes = [meter.outcome(policy) for meter in self.meters]
         late = self.watcher.last_quarter_mean() if self.watcher else None
         self.results = {
@@ -270,21 +307,37 @@ class SelfPlay(Run):
         args, games = self.args, ", ".join(plan.name for plan in plans)
         every = args.ref_model_sync_steps  # when TRL's `SyncRefModelCallback` does it
         write_results(
-            *(self.folder, self.results, plans, episodes, self.job.saved_episodes),
+            self.folder,
+            self.results,
+            plans,
+            episodes,
+            self.job.saved_episodes,
             title=f"{games}: model {self.job.model}, credit {args.credit}, seed {args.seed}",
             moves=range(every, args.max_steps, every) if args.sync_ref_model else (),
         )
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
-        base = base_model(self.job.model, self.model)
-        told = self.job, self.args, plans, outcomes, self.results
-        num = args.episodes_per_step
-        rows = [
-            ("supervised start", f"{self.job.warm_start_steps} steps"),
-            ("self-play", f"{args.max_steps} of {num} episodes"),
-            ("credit", code(f"{args.credit} {args.credit_args or ''}")),
-        ]
-        save_cards(CardSource(self.folder, base, *told, "by self-play", TAGS, rows))
+        save_cards(
+            CardSource(
+                folder=self.folder,
+                base=base_model(self.job.model, self.model),
+                job=self.job,
+                args=args,
+                plans=plans,
+                outcomes=outcomes,
+                results=self.results,
+                how="by self-play",
+                tags=TAGS,
+                training=[
+                    ("supervised start", f"{self.job.warm_start_steps} steps"),
+                    (
+                        "self-play",
+                        f"{args.max_steps} of {args.episodes_per_step} episodes",
+                    ),
+                    ("credit", code(f"{args.credit} {args.credit_args or ''}")),
+                ],
+            )
+        )
         if last_rollouts(self.folder) is not None:
             page = report_page(read_run_files(self.folder, NUM_GROUPS))
             write_whole(self.folder / REPORT, page)
@@ -297,8 +350,8 @@ class SelfPlay(Run):
         for line in profile_lines(self.profile):
             self.say(line)
         self.say(f"results are in {self.folder}")
-        best = self.best, self.job.save_best, self.job.evaluate_every
-        lines = [best_line(self.folder, *best)]
+        job = self.job
+        lines = [best_line(self.folder, self.best, job.save_best, job.evaluate_every)]
         lines += closing_lines(self.folder, plans, self.args)
         lines += rollouts_lines(self.folder, self.job.saved_groups, self.args)
         self.say("\n".join(lines))

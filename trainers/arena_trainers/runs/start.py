@@ -65,8 +65,10 @@ def imitated(
     job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
 ) -> list[GamePlan]:
     """The games whose legal play a warm start imitates: `warm_start_games`, or those of the run."""
-    own = [{**checked_entry(spec), "opponents": SELF} for spec in job.warm_start_games]
-    return [GamePlan(spec, args) for spec in own] or list(plans)
+    specs = [
+        {**checked_entry(spec), "opponents": SELF} for spec in job.warm_start_games
+    ]
+    return [GamePlan(spec, args) for spec in specs] or list(plans)
 
 
 def make_start(
@@ -128,10 +130,10 @@ def _examples(
 ) -> list[Example]:
     """The replies that a warm start imitates."""
     makers = [plan.env_fn for plan in imitated(job, args, plans)]
-    how = job.warm_start_episodes, args.seed
+    num, seed = job.warm_start_episodes, args.seed
     if job.warm_start_teacher is None:
-        return legal_play(makers, *how)
-    return solver_replies(makers, make_policy(job.warm_start_teacher), *how)
+        return legal_play(makers, num, seed)
+    return solver_replies(makers, make_policy(job.warm_start_teacher), num, seed)
 
 
 @contextmanager

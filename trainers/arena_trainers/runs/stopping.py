@@ -113,8 +113,8 @@ class StopCallback(Callback):
     def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         if state.global_step % self.window:
             return
-        asked = max(gather_object([self.stopper.asked or 0]))
-        if asked:
-            self.stopper.asked = asked
+        signum = max(gather_object([self.stopper.asked or 0]))
+        if signum:
+            self.stopper.asked = signum
             control.should_save = control.should_training_stop = True
             control.should_log = True  # else metrics since the last log are lost

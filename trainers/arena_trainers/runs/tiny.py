@@ -163,8 +163,10 @@ def tiny_tokenizer_of(
         NotTrusted: the file names code or another file, see `arena_envs.trust`.
     """
     with named_only():
-        made = [make_game(spec["id"], **spec.get("params", {})) for spec in games]
-    return tiny_tokenizer(_words(made, options))
+        games_of_rows = [
+            make_game(spec["id"], **spec.get("params", {})) for spec in games
+        ]
+    return tiny_tokenizer(_words(games_of_rows, options))
 
 
 def _words(games: Iterable[AnyGame], options: PromptOptions) -> Iterator[str]:

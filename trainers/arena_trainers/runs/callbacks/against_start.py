@@ -46,13 +46,13 @@ class AgainstStart(Measuring):
         self.trainer, self.start, self.num_episodes = trainer, start, num_episodes
 
     def measure(self, state: TrainerState) -> dict[str, float]:
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         for plan in different_games(self.trainer.games.plans):
-            own = self.trainer.matching.learner
-            mean, error = score_against(plan, own, self.start, self.num_episodes)
+            learner = self.trainer.matching.learner
+            mean, error = score_against(plan, learner, self.start, self.num_episodes)
             name = f"arena/{plan.name}/{SCORE}"
-            found |= {name: mean, f"{name}_error": error}
-        return found
+            figures |= {name: mean, f"{name}_error": error}
+        return figures
 
 
 def score_against(
@@ -61,12 +61,11 @@ def score_against(
     """The score of one policy against another in a game, with its standard error."""
     num_seats, seeds = plan.game.num_players, range(num_episodes)
     if num_seats == 1 or plan.game.kind == "cooperative":
-        one, other = (
-            play(plan.env_fn, who, seeds, on_error="raise") for who in (learner, start)
-        )
+        of_learner = play(plan.env_fn, learner, seeds, on_error="raise")
+        of_start = play(plan.env_fn, start, seeds, on_error="raise")
         values = [
             float(np.mean(a.returns) - np.mean(b.returns))
-            for a, b in zip(one, other, strict=True)
+            for a, b in zip(of_learner, of_start, strict=True)
         ]
     else:
         plans = []
@@ -79,7 +78,7 @@ def score_against(
             seeds, play_plans(plans, on_error="raise"), strict=True
         ):
             returns = list(episode.returns)
-            own = returns.pop(seed % num_seats)
-            values.append(own - float(np.mean(returns)))
+            learner_return = returns.pop(seed % num_seats)
+            values.append(learner_return - float(np.mean(returns)))
     error = float(np.std(values, ddof=1)) / num_episodes**0.5
     return float(np.mean(values)), error

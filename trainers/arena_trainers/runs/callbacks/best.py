@@ -130,11 +130,11 @@ class BestModel(Callback):
     def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
         if "loss" not in logs:
             return  # the summary at the end
-        score, found = score_of(logs, self.metric), None
-        before = None if self.best is None else self.best.score
-        if score is not None and is_better(self.metric, score, before):
-            found = BestScore(state.global_step, score, self.metric)
-        better = gather_object([found])[0]
+        score, better = score_of(logs, self.metric), None
+        best_score = None if self.best is None else self.best.score
+        if score is not None and is_better(self.metric, score, best_score):
+            better = BestScore(state.global_step, score, self.metric)
+        better = gather_object([better])[0]  # that of the main process
         if better is not None:
             self.best = better
             self._save(better)

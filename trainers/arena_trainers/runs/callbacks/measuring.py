@@ -22,19 +22,20 @@ class Measuring(Callback):
         self, every: int, weights: Callable[[], AbstractContextManager[None]]
     ) -> None:
         self.every, self.weights = every, weights
-        self._found: tuple[int, dict[str, float]] = (-1, {})
+        self._measured_step = -1
+        self._figures: dict[str, float] = {}
 
     def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         if state.global_step % self.every == 0:
             with self.weights():
                 if state.is_world_process_zero:  # the others only log when it does
-                    self._found = state.global_step, self.measure(state)
+                    self._measured_step = state.global_step
+                    self._figures = self.measure(state)
             control.should_log = True
 
     def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
-        step, found = self._found
-        if step == state.global_step:
-            logs.update(found)
+        if self._measured_step == state.global_step:
+            logs.update(self._figures)
 
     def measure(self, state: TrainerState) -> dict[str, float]:
         """The figures at this step, by their names in the log."""

@@ -146,9 +146,9 @@ def figures_of(logs: Mapping[str, Any]) -> list[str]:
     ['return 0.200 against random', 'legal 0.500']
     """
     split = r"arena/(.+)/against/(.+)/return"
-    found = [m for m in (re.fullmatch(split, name) for name in logs) if m]
-    times = Counter(match[1] for match in found)
-    alone = {match[1]: match for match in found if times[match[1]] == 1}
+    matches = [match for name in logs if (match := re.fullmatch(split, name))]
+    times = Counter(match[1] for match in matches)
+    alone = {match[1]: match for match in matches if times[match[1]] == 1}
     parts = [
         f"{game + ' ' if len(alone) > 1 else ''}return {logs[m[0]]:.3f} against {m[2]}"
         for game, m in alone.items()
@@ -178,12 +178,12 @@ def speed_of(logs: Mapping[str, Any]) -> str:
     rates = [logs.get(f"arena/tokens_per_second/{p}") for p in _SHOWN_RATES]
     if None in rates:
         return ""
-    made, trained = (f"{rate / 1000:.1f}k" for rate in rates if rate is not None)
+    generated, trained = (f"{rate / 1000:.1f}k" for rate in rates if rate is not None)
     shares = [
         f"{name} {100 * logs[f'arena/time/{part}']:.0f} %"
         for part, name in _SHOWN_PARTS.items()
     ]
-    return f"tokens/s: {made} made, {trained} trained; {', '.join(shares)}"
+    return f"tokens/s: {generated} made, {trained} trained; {', '.join(shares)}"
 
 
 def clock(seconds: float) -> str:
@@ -192,6 +192,8 @@ def clock(seconds: float) -> str:
     >>> clock(75.4), clock(3675)
     ('1:15', '1:01:15')
     """
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, left_over = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return (
+        f"{hours}:{minutes:02}:{left_over:02}" if hours else f"{minutes}:{left_over:02}"
+    )

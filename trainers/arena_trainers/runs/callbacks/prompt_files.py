@@ -21,8 +21,10 @@ class PromptFiles(TrainerCallback):
     def __init__(self, content: str) -> None:
         self.content = content
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        keep_to_schedule(given["lr_scheduler"])
+    def on_train_begin(
+        self, args: Any, state: Any, control: Any, **kwargs: Any
+    ) -> None:
+        keep_to_schedule(kwargs["lr_scheduler"])
 
     def on_save(
         self, args: Any, state: TrainerState, control: TrainerControl, **_: Any

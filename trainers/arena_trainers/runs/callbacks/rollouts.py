@@ -50,7 +50,7 @@ def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout
     Every process must call it; all get the same result.
     """
     episodes, games = trainer.last_episodes, trainer.last_played.games
-    own = turn_credits(
+    rollouts = turn_credits(
         episodes,
         trainer.last_kept.records,
         trainer.last_kept.rows,
@@ -61,9 +61,9 @@ def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout
         part_weights=trainer.credit.weights,
     )
     roots = [g for g, e in zip(games, episodes, strict=True) if e.parent is None]
-    pairs = zip(roots, trees_of(own), strict=True)
+    pairs = zip(roots, trees_of(rollouts), strict=True)
     trees = [((game, tree[0].episode.seed), tree) for game, tree in pairs]
     starts = gather_object([start for start, _ in trees])
     chosen = list(dict.fromkeys(starts))[:num_groups]
-    found = gather_object([entry for entry in trees if entry[0] in chosen])
-    return joined(tree for start in chosen for key, tree in found if key == start)
+    gathered = gather_object([entry for entry in trees if entry[0] in chosen])
+    return joined(tree for start in chosen for key, tree in gathered if key == start)

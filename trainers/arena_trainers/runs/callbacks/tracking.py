@@ -59,7 +59,7 @@ def traces_of(rollouts: Sequence[Rollout], step: int) -> list[dict[str, Any]]:
             advantage = None if earned is None else earned.advantage
             if isinstance(advantage, Sequence):
                 advantage = sum(advantage) / max(len(advantage), 1)
-            told = {
+            metadata = {
                 "step": step,
                 "episode": title_of(episode),
                 "turn": place,
@@ -73,7 +73,7 @@ def traces_of(rollouts: Sequence[Rollout], step: int) -> list[dict[str, Any]]:
                 "invalid": turn.invalid,
             }
             messages = [*map(dict, turn.messages), reply]
-            traces.append({"messages": messages, "metadata": told})
+            traces.append({"messages": messages, "metadata": metadata})
     return traces
 
 
@@ -84,11 +84,11 @@ def markdown_table(traces: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _row(trace: Mapping[str, Any]) -> list[str]:
-    *asked, reply = (message["content"] for message in trace["messages"])
-    texts = {"prompt": "".join(asked[-1:])[-MAX_TEXT:], "reply": reply[:MAX_TEXT]}
-    told = trace["metadata"] | texts
-    cells = [(told[name], look) for name, look in COLUMNS.items()]
-    return [_entities("" if x is None else format(x, look)) for x, look in cells]
+    *prompts, reply = (message["content"] for message in trace["messages"])
+    texts = {"prompt": "".join(prompts[-1:])[-MAX_TEXT:], "reply": reply[:MAX_TEXT]}
+    fields = trace["metadata"] | texts
+    cells = [(fields[name], spec) for name, spec in COLUMNS.items()]
+    return [_entities("" if x is None else format(x, spec)) for x, spec in cells]
 
 
 def _entities(text: str) -> str:

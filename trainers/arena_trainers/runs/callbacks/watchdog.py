@@ -99,7 +99,7 @@ class Watchdog(Callback):
 
 def waits_for(frame: FrameType | None) -> str:
     """Names what a thread waits for, by the calls that it is in; the innermost one counts."""
-    own = url = ""
+    function = url = ""
     while frame is not None:
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         itself = frame.f_locals.get("self")
@@ -109,20 +109,20 @@ def waits_for(frame: FrameType | None) -> str:
             num, policy = len(frame.f_locals["requests"]), frame.f_locals["policy"]
             return _waits_for_policy(policy, num, url)
         if isinstance(itself, asyncio.AbstractEventLoop) and name == "run_forever":
-            asked = _asked_in(itself)
-            if asked:
-                most = max(asked, key=len)
+            policies = _asked_in(itself)
+            if policies:
+                most = max(policies, key=len)
                 return _waits_for_policy(most[0], len(most))
         if module.startswith(_BETWEEN_PROCESSES):
             return (
                 "waits for the other processes: the one that prints another line than "
                 "this, or none, holds them up"
             )
-        if not own and module.startswith(_OURS):
-            own = f"{module}.{name}"
+        if not function and module.startswith(_OURS):
+            function = f"{module}.{name}"
         frame = frame.f_back
     asks = f", which asks {url}" if url else ""
-    return f"is in {own}{asks}" if own else "is in no code of arena"
+    return f"is in {function}{asks}" if function else "is in no code of arena"
 
 
 def _waits_for_policy(policy: Any, num: int, url: str = "") -> str:
@@ -134,12 +134,12 @@ def _waits_for_policy(policy: Any, num: int, url: str = "") -> str:
 
 def _asked_in(loop: asyncio.AbstractEventLoop) -> list[list[Any]]:
     """The policies that tasks of an event loop wait for, each as often as it is asked."""
-    asked: dict[int, list[Any]] = {}
+    policies: dict[int, list[Any]] = {}
     for task in asyncio.all_tasks(loop):
         inner: Any = task.get_coro()
         while (frame := getattr(inner, "cr_frame", None)) is not None:
             if frame.f_code is ask_async.__code__:
                 policy = frame.f_locals["policy"]
-                asked.setdefault(id(policy), []).append(policy)
+                policies.setdefault(id(policy), []).append(policy)
             inner = inner.cr_await
-    return list(asked.values())
+    return list(policies.values())

@@ -115,10 +115,10 @@ def plan_lines(
     if args.use_cpu:
         lines.append("use_cpu: no table of GPUs, and no estimate of hours")
     else:
-        made, trained = hours(method, load, args.max_steps)
+        generating, training = hours(method, load, args.max_steps)
         text = (
-            f"{args.max_steps} steps on one GPU: {made:.1f} hours of generation, "
-            f"{trained:.1f} of training"
+            f"{args.max_steps} steps on one GPU: {generating:.1f} hours of generation, "
+            f"{training:.1f} of training"
         )
         lines += [*gpu_table(method, load), "", *_headed("time".ljust(LABEL), text)]
     assumed = assumptions(method)
@@ -141,13 +141,13 @@ def plan_lines(
 
 def _refusals(steps: Sequence[Callable[[], object]]) -> list[str]:
     """Why steps of the preflight refuse the run."""
-    found = []
+    reasons = []
     for step in steps:
         try:
             step()
         except (ValueError, ModuleNotFoundError) as error:
-            found.append(" ".join(str(error).split()))
-    return list(dict.fromkeys(found))
+            reasons.append(" ".join(str(error).split()))
+    return list(dict.fromkeys(reasons))
 
 
 def _local(model: str) -> tuple[Path | None, list[str]]:
@@ -204,14 +204,18 @@ def _model_and_chat(
 
 
 def _method(job: JobConfig, args: Any, config: Any) -> Method:
-    own = adapters.adapter_configs(args.roles, job.peft_config) or [job.peft_config]
-    counts = [adapters.count_weights(config, adapter) for adapter in own]
+    lora_configs = adapters.adapter_configs(args.roles, job.peft_config) or [
+        job.peft_config
+    ]
+    counts = [adapters.count_weights(config, adapter) for adapter in lora_configs]
     dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
     size = 4 if "float32" in dtype else 2
     cpu, accelerator = torch.device("cpu"), torch.accelerator.current_accelerator(True)
     device = cpu if args.use_cpu else accelerator
-    is_whole = args.roles and own == [None]
-    whole = adapters.whole_memory(args, size * counts[0][0]) if is_whole else {}
+    is_whole = args.roles and lora_configs == [None]
+    memory_of_learners = (
+        adapters.whole_memory(args, size * counts[0][0]) if is_whole else {}
+    )
     reused = (args.steps_per_generation or 1) * args.num_iterations
     correction = args.use_vllm and args.vllm_importance_sampling_correction
     return Method(
@@ -226,7 +230,7 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
         rescored=bool(correction) or reused > args.gradient_accumulation_steps,
         max_tokens=args.max_tokens_per_forward,
         on_cpu=bool(args.use_cpu),
-        learners=whole,
+        learners=memory_of_learners,
         free=math.inf if device is None else free_memory(device),
     )
 
@@ -236,12 +240,12 @@ def _size_lines(
 ) -> list[str]:
     """The model, the games, and the size of a step."""
     total = f"{method.weights:,}"
-    own = [options.get("lora_r", job.lora_r) for options in args.roles.values()]
-    ranks = " and ".join(map(str, own or [job.lora_r]))
+    role_ranks = [options.get("lora_r", job.lora_r) for options in args.roles.values()]
+    ranks = " and ".join(map(str, role_ranks or [job.lora_r]))
     trained = f"{method.adapter:,} (LoRA, rank {ranks})" if method.adapter else "all"
     if method.learners:
         trained = f"a whole model for each of {', '.join(args.learner_names)}"
-    said = {
+    figures = {
         "model": job.model,
         "parameters": f"{total}; trained: {trained}",
         "games": ", ".join(_names(games, args.opponents)),
@@ -254,7 +258,7 @@ def _size_lines(
     }
     return [
         line
-        for label, text in said.items()
+        for label, text in figures.items()
         for line in _headed(label.ljust(LABEL), text)
     ]
 
@@ -322,11 +326,11 @@ def gpu_table(method: Method, load: Load) -> list[str]:
     heads = ["GPU", "max_tokens_per_forward", last]
     rows = [tuple([*heads, "replies at once"] if method.engine else heads)]
     for gib in GPU_SIZES:
-        found = fit(method, load, gib)
-        cells = [f"{gib} GiB", f"{found.tokens}", f"{found.replies}"]
+        settings = fit(method, load, gib)
+        cells = [f"{gib} GiB", f"{settings.tokens}", f"{settings.replies}"]
         if method.engine:
-            cells[2:] = [f"{found.share:.2f}", f"{found.replies}"]
-        if not found.tokens:
+            cells[2:] = [f"{settings.share:.2f}", f"{settings.replies}"]
+        if not settings.tokens:
             cells[1:] = ["does not fit", *["-"] * (len(cells) - 2)]
         rows.append(tuple(cells))
     return _table(rows)
@@ -342,8 +346,8 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _headed(head: str, text: str) -> list[str]:
-    rest = " " * len(head)
-    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=rest)
+    indent = " " * len(head)
+    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=indent)
 
 
 def _listed(items: Sequence[str]) -> list[str]:

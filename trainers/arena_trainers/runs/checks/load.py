@@ -78,11 +78,13 @@ def load_of(
     for plan in plans:
         share = plan.weight / total / NUM_SAMPLED
         for episode in play(plan.env_fn, RandomPolicy(), range(NUM_SAMPLED)):
-            own = [t for t in episode.turns if plan.learners[t.seat]]
-            lengths = [encode(turn.messages) for turn in own]
-            last = {turn.seat: n for turn, n in zip(own, lengths, strict=True)}
+            learning_turns = [t for t in episode.turns if plan.learners[t.seat]]
+            lengths = [encode(turn.messages) for turn in learning_turns]
+            last = {
+                turn.seat: n for turn, n in zip(learning_turns, lengths, strict=True)
+            }
             trained = list(last.values()) if args.layout == "trajectory" else lengths
-            turns += share * len(own)
+            turns += share * len(learning_turns)
             tokens += share * sum(lengths)
             rows += share * len(trained)
             row_tokens += share * sum(trained)

@@ -80,8 +80,8 @@ class Method:
         width = (
             getattr(self.config, "head_dim", None) or self.config.hidden_size // heads
         )
-        kept = getattr(self.config, "num_key_value_heads", None) or heads
-        return int(2 * size * self.config.num_hidden_layers * kept * width)
+        key_value_heads = getattr(self.config, "num_key_value_heads", None) or heads
+        return int(2 * size * self.config.num_hidden_layers * key_value_heads * width)
 
 
 def start_memory(method: Method) -> dict[str, float]:
@@ -164,17 +164,21 @@ def hours(method: Method, load: Load, num_steps: int) -> tuple[float, float]:
     """
     weights, reply = method.weights, load.reply_tokens
     turns = load.passes * load.batch * load.turns
-    read = 2 if method.engine else method.weight_bytes
-    decoded = load.passes * load.rounds * load.longest_reply * read * weights
-    decoded += turns * reply * (load.prompt_tokens + reply / 2) * method.kv_bytes
+    bytes_per_weight = 2 if method.engine else method.weight_bytes
+    decoded_bytes = (
+        load.passes * load.rounds * load.longest_reply * bytes_per_weight * weights
+    )
+    decoded_bytes += turns * reply * (load.prompt_tokens + reply / 2) * method.kv_bytes
     play_flop = 2 * weights * turns * (load.prompt_tokens + reply)
     is_cut = load.tokens > (method.max_tokens or MOST_TOKENS)
     passes = 1 + method.checkpointing + is_cut + method.reference + method.rescored
     backward = 2 if method.adapter else 4
     train_flop = (2 * passes + backward) * weights * load.tokens
     speed = PEAK * UTILISATION
-    made = decoded / (BANDWIDTH * READ_SHARE[method.engine]) + play_flop / speed
-    return num_steps * made / 3600, num_steps * train_flop / speed / 3600
+    generation_seconds = (
+        decoded_bytes / (BANDWIDTH * READ_SHARE[method.engine]) + play_flop / speed
+    )
+    return num_steps * generation_seconds / 3600, num_steps * train_flop / speed / 3600
 
 
 def assumptions(method: Method) -> list[str]:

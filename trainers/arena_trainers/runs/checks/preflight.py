@@ -88,10 +88,12 @@ def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Any]:
     Raises:
         ValueError: an option is unknown or of another type, or the job's are out of range.
     """
-    options, given = converted(settings)
-    own = {o.name for o in options_of(JobConfig).values()}
-    job = JobConfig(**{name: value for name, value in given.items() if name in own})
-    return job, Draft({name: o.default for name, o in options.items()} | given)
+    options, values = converted(settings)
+    job_options = {o.name for o in options_of(JobConfig).values()}
+    job = JobConfig(
+        **{name: value for name, value in values.items() if name in job_options}
+    )
+    return job, Draft({name: o.default for name, o in options.items()} | values)
 
 
 def check_evaluation(draft: Any) -> None:
@@ -112,7 +114,7 @@ def checks(
         check_opponents(draft)
         check_used(draft, games_of(draft))
         check_policies(job.warm_start_teacher or [])
-        teachers = [(one or {}).get("teacher") for one in draft.losses.values()]
+        teachers = [(term or {}).get("teacher") for term in draft.losses.values()]
         check_policies([name for name in teachers if isinstance(name, str)])
         for plan in games_of(draft):
             check_policies(plan.seats or [])
@@ -229,9 +231,10 @@ def check_lora(job: JobConfig, args: Any) -> None:
     if is_adapted:
         extras.require(["peft"], "train")
     else:
-        named = names_matchmaker(args.opponents)
-        past = make_matchmaker(args.opponents) if named else None
-        if (args.roles and args.use_vllm) or plays_adapters(args, past):
+        matchmaker = None
+        if names_matchmaker(args.opponents):
+            matchmaker = make_matchmaker(args.opponents)
+        if (args.roles and args.use_vllm) or plays_adapters(args, matchmaker):
             raise ValueError(NO_ADAPTER)
     if args.agent is None and str in map(type, args.roles):
         raise ValueError(
@@ -258,12 +261,14 @@ def _sizes_of(start: str, job: JobConfig) -> dict[str, Any]:
     """The sizes of a model by their names in `config.json`, as far as they are known."""
     if start == "tiny":
         return {"hidden_size": job.hidden_size, "num_hidden_layers": job.num_layers}
-    found = None
+    config = None
     with suppress(ValueError, RecursionError):  # else the run finds out
         folder = find_model(start, asks_hub=False)
-        found = folder and json.loads((folder / "config.json").read_bytes())
+        config = folder and json.loads((folder / "config.json").read_bytes())
     names = ("model_type", "hidden_size", "num_hidden_layers", "vocab_size")
-    return {n: found[n] for n in names if n in found} if isinstance(found, dict) else {}
+    return (
+        {n: config[n] for n in names if n in config} if isinstance(config, dict) else {}
+    )
 
 
 def converted(
@@ -272,7 +277,7 @@ def converted(
     """Every option, and the given values, converted to the types of their options."""
     options = {**options_of(JobConfig), **listed_options()}
     exact = is_of_installed_versions()
-    given = {}
+    values = {}
     for name, value in settings.items():
         option = options.get(name)
         if option is None:
@@ -280,11 +285,11 @@ def converted(
                 raise unknown_option(name, options)
             continue  # another version of TRL may have it; the job asks TRL itself
         try:
-            given[name] = option.converted(value)
+            values[name] = option.converted(value)
         except ValueError:
             if exact or option.source == "arena":
                 raise
-    return options, given
+    return options, values
 
 
 def check_reporters(report_to: Any) -> None:
@@ -300,8 +305,10 @@ def check_reporters(report_to: Any) -> None:
             raise ValueError(f"unknown report_to {name!r}; {hint}")
         packages = REPORTERS[name]
         if packages and not any(map(extras.is_installed, packages)):
-            what = packages[0].replace(".", "-")
-            todo = install_advice("track") if name in TRACKED else f"pip install {what}"
+            package = packages[0].replace(".", "-")
+            todo = (
+                install_advice("track") if name in TRACKED else f"pip install {package}"
+            )
             raise ValueError(
                 f"report_to={name!r} needs the package {packages[0]!r}; {todo}"
             )

@@ -47,30 +47,31 @@ def checked(
     """
     train = {**shared, **stages.train}
     select = _selector(stages.play, stages.select, retries)
-    found = replace(stages, select=select, train=train)
-    _check_train(found, folder)
-    return found
+    stages_with_options = replace(stages, select=select, train=train)
+    _check_train(stages_with_options, folder)
+    return stages_with_options
 
 
 def _selector(
     play: PlayStage, select: Mapping[str, Mapping[str, Any]], retries: bool
 ) -> dict[str, dict[str, Any]]:
     """The selector with its options."""
-    ((name, given),) = select.items()
-    options = dict(given)
+    ((name, options_in_recipe),) = select.items()
+    options = dict(options_in_recipe)
     has_corrections = name == "revisions" and retries  # it also reads those
     if name in COMPARE_SIBLINGS and play.branch is None and not has_corrections:
-        advice = ", or on_invalid: retry beside rounds" * (name == "revisions")
+        advice = ""
+        if name == "revisions":
+            advice = ", or on_invalid: retry beside rounds"
         raise ValueError(
             f"selector {name!r} needs turn trees, and rounds.play has no branch; give "
             f"branch: {{num_candidates: 4}}{advice}"
         )
-    known = inspect.signature(selectors.find(name)).parameters
-    if "policies" in known:
-        named = play.policies
-        names = [p if p == LEARNER else make_policy(p).name for p in named]
+    parameters = inspect.signature(selectors.find(name)).parameters
+    if "policies" in parameters:
+        names = [p if p == LEARNER else make_policy(p).name for p in play.policies]
         options.setdefault("policies", names)
-    if "judge" in known:
+    if "judge" in parameters:
         options.setdefault("judge", LEARNER)
     stand_in = {"judge": "random"} if options.get("judge") == LEARNER else {}
     for _ in run_selector(name, [], 0, {**options, **stand_in}):
@@ -84,7 +85,8 @@ def try_selectors(stages: Sequence[RoundStages], plans: Sequence[GamePlan]) -> N
     Raises:
         ValueError: one raises, or yields something other than rows and `Dropped`.
     """
-    for name, options in (pair for one in stages for pair in one.select.items()):
+    selections = [pair for of_round in stages for pair in of_round.select.items()]
+    for name, options in selections:
         if selectors.read(name).name in selectors.built_in:
             continue
         if options.get("judge") == LEARNER:
@@ -104,11 +106,11 @@ def _check_train(stages: RoundStages, folder: Path) -> None:
             f"trainer {trainer!r} trains a model that chooses no replies, so that no "
             "further round could be played; give another rounds.train.trainer"
         )
-    found = rows_of(selector)
-    if found is not None and found != kind.rows:
+    selector_rows = rows_of(selector)
+    if selector_rows is not None and selector_rows != kind.rows:
         raise ValueError(
             f"trainer {trainer!r} learns from {kind.rows}, and selector {selector!r} "
-            f"gives {found}; give another trainer or selector"
+            f"gives {selector_rows}; give another trainer or selector"
         )
     row_config({**stages.train, "data": "rows.parquet"})
     trainer_args(kind.config, stages.train, folder, is_tiny=False)
@@ -120,16 +122,17 @@ def rows_of(selector: str) -> str | None:
     >>> rows_of("wins"), rows_of("branch_pairs"), rows_of("rule_labels")
     ('completions', 'pairs', 'labels')
     """
-    said = str(get_type_hints(selectors.find(selector)).get("return"))
-    found = {kind for name, kind in _KINDS.items() if f".{name}" in said}
-    return found.pop() if len(found) == 1 else None
+    annotation = str(get_type_hints(selectors.find(selector)).get("return"))
+    kinds = {kind for name, kind in _KINDS.items() if f".{name}" in annotation}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def check_policies(loop: Loop, plans: Sequence[GamePlan]) -> None:
     """Raises ValueError for a policy that is unknown or refuses a game."""
-    playing = [stages.play for stages in loop.stages]
-    named = {name for play in playing for name in (*play.policies, *play.opponents)}
-    named = (named | {*loop.evaluate.opponents}) - {LEARNER, "self"}
+    policies = {*loop.evaluate.opponents}
+    for stages in loop.stages:
+        policies |= {*stages.play.policies, *stages.play.opponents}
+    policies -= {LEARNER, "self"}
     if LEARNER in loop.evaluate.opponents:
         raise ValueError(
             "want self in place of learner in rounds.evaluate.opponents, or another "
@@ -141,5 +144,5 @@ def check_policies(loop: Loop, plans: Sequence[GamePlan]) -> None:
                 f"want opponents of {plan.id} in rounds.play, got them in games; move "
                 "them"
             )
-        for policy in sorted(named):
+        for policy in sorted(policies):
             prepared(policy, plan.game)

@@ -57,8 +57,8 @@ def front_matter(card: Path) -> Mapping[str, object]:
     if not card.is_file():
         return {}
     try:
-        found = ModelCard.load(card, ignore_metadata_errors=True)
+        model_card = ModelCard.load(card, ignore_metadata_errors=True)
     except (ValueError, yaml.YAMLError):  # somebody else's file
         return {}
-    stated: Mapping[str, object] = found.data.to_dict()
+    stated: Mapping[str, object] = model_card.data.to_dict()
     return stated

@@ -154,17 +154,17 @@ def _card_data(source: CardSource) -> ModelCardData:
 
 def eval_results(outcomes: Iterable[GameOutcome]) -> list[EvalResult]:
     """What the hub reads as `model-index`: returns, and NashConv, of the final policy."""
-    found = []
+    eval_results_of_games = []
     for outcome in outcomes:
         final = outcome.stages[-1]
-        named: dict[str, float | None] = {"NashConv": final.nash_conv}
-        for seat, paid in enumerate(final.returns):
-            named[f"mean return of player_{seat} in self-play"] = paid.mean
+        metrics: dict[str, float | None] = {"NashConv": final.nash_conv}
+        for seat, interval in enumerate(final.returns):
+            metrics[f"mean return of player_{seat} in self-play"] = interval.mean
         for row in outcome.evaluation.rows if outcome.evaluation else ():
             if row.role == "policy":
-                what = f"mean return against {row.opponent}, seat {row.seat}"
-                named[what] = row.mean_return
-        found += [
+                metric = f"mean return against {row.opponent}, seat {row.seat}"
+                metrics[metric] = row.mean_return
+        eval_results_of_games += [
             EvalResult(
                 task_type="reinforcement-learning",
                 dataset_type=f"arena/{outcome.name}",
@@ -173,10 +173,10 @@ def eval_results(outcomes: Iterable[GameOutcome]) -> list[EvalResult]:
                 metric_name=name,
                 metric_value=value,
             )
-            for name, value in named.items()
+            for name, value in metrics.items()
             if value is not None and math.isfinite(value)
         ]
-    return found
+    return eval_results_of_games
 
 
 def _model_table(source: CardSource) -> str:
@@ -196,7 +196,9 @@ def _model_table(source: CardSource) -> str:
 
 def _adapters(source: CardSource) -> str:
     rank, roles = source.job.lora_r, getattr(source.args, "roles", {})
-    ranks = [f"{role} ({own.get('lora_r', rank)})" for role, own in roles.items()]
+    ranks = [
+        f"{role} ({options.get('lora_r', rank)})" for role, options in roles.items()
+    ]
     if ranks and adapted(source.args.roles, rank > 0):
         return (
             f"LoRA adapters of the roles or seats {', '.join(ranks)}, with their ranks"
@@ -209,8 +211,10 @@ def _whole(source: CardSource) -> str:
         return "all weights"
     args = source.args
     starts = zip(args.learner_names, args.learner_starts(None), strict=True)
-    said = [f"{name} (from {code(path)})" if path else name for name, path in starts]
-    return f"a whole model for each of {', '.join(said)}"
+    learners = [
+        f"{name} (from {code(path)})" if path else name for name, path in starts
+    ]
+    return f"a whole model for each of {', '.join(learners)}"
 
 
 def _licence(base: BaseModel, is_tiny: bool) -> str:
@@ -229,9 +233,14 @@ def _results(outcomes: Iterable[GameOutcome]) -> list[str]:
     parts = []
     for outcome in outcomes:
         parts.append(f"### {code(outcome.name)}")
-        for found in result_tables({"outcomes": {outcome.name: outcome.to_dict()}}):
-            rows = [[cell(str(text)) for text in row] for row in found.rows]
-            parts += [table([*map(cell, found.heads)], rows), *found.notes]
+        for result_table in result_tables(
+            {"outcomes": {outcome.name: outcome.to_dict()}}
+        ):
+            rows = [[cell(str(text)) for text in row] for row in result_table.rows]
+            parts += [
+                table([*map(cell, result_table.heads)], rows),
+                *result_table.notes,
+            ]
     return parts
 
 
@@ -263,8 +272,8 @@ def _use(source: CardSource, model: str) -> str:
 
 
 def _version_table(results: Mapping[str, Any]) -> str:
-    found = {**results["versions"], "commit of arena-envs": results["commit"]}
-    found |= {"device": results["device"], "processes": results["processes"]}
-    found["hours"] = f"{results['seconds'] / 3600:.2f}"
-    rows = [(name, cell(str(value))) for name, value in found.items() if value]
+    facts = {**results["versions"], "commit of arena-envs": results["commit"]}
+    facts |= {"device": results["device"], "processes": results["processes"]}
+    facts["hours"] = f"{results['seconds'] / 3600:.2f}"
+    rows = [(name, cell(str(value))) for name, value in facts.items() if value]
     return table(("", ""), rows)

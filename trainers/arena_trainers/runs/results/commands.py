@@ -28,8 +28,8 @@ def closing_lines(
     plays = _indented(play_commands(model, plans))
     lines += ["play against it, or with its hints:", *plays]
     page = folder / REPORT
-    seen = str(page) if page.is_file() else _command("report", str(folder))
-    lines += ["see the run as a page:", *_indented([seen])]
+    report = str(page) if page.is_file() else _command("report", str(folder))
+    lines += ["see the run as a page:", *_indented([report])]
     files = [folder / "episodes.jsonl", last_rollouts(folder)]
     when = "after training" + (" and in training (with credit)" if files[1] else "")
     lines.append(f"look at episodes {when}:")
@@ -43,9 +43,9 @@ def player_of(model: str, args: TurnGRPOConfig) -> str:
     """The policy string of what was trained."""
     if args.agent is None and not args.roles:
         return model
-    name, _, rest = (args.agent or "by_seat").partition("(")
-    own = [f"{role}={model}/{role}" for role in args.learner_names] or [model]
-    return f"agent:{name}({', '.join([*own, *filter(None, [rest[:-1]])])})"
+    name, _, arguments = (args.agent or "by_seat").partition("(")
+    models = [f"{role}={model}/{role}" for role in args.learner_names] or [model]
+    return f"agent:{name}({', '.join([*models, *filter(None, [arguments[:-1]])])})"
 
 
 def eval_commands(
@@ -76,24 +76,26 @@ def play_commands(model: str, plans: Sequence[GamePlan]) -> list[str]:
     return commands
 
 
-def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int) -> str:
+def best_line(
+    folder: Path, best_model: BestModel | None, is_wanted: bool, every: int
+) -> str:
     """The folder of the best model, or why there is none.
 
     Args:
         folder: the run folder.
-        kept: what keeps the best model; None if nothing does.
+        best_model: what keeps the best model; None if nothing does.
         is_wanted: whether one should be kept.
         every: steps between measurements of the exact NashConv.
     """
     if not is_wanted:
         return "no best model is kept: save_best is false"
-    if kept is None:
+    if best_model is None:
         return NO_SCORE
-    if kept.best is not None:
-        return f"the best model of training is in {folder / 'best'} ({kept.best})"
-    state = kept.trainer.state
+    if best_model.best is not None:
+        return f"the best model of training is in {folder / 'best'} ({best_model.best})"
+    state = best_model.trainer.state
     steps = state.global_step
-    is_return = kept.metric in (RETURN, LEARNERS)
+    is_return = best_model.metric in (RETURN, LEARNERS)
     if not is_return and steps < every:
         return (
             f"no best model is kept: the run had {steps} steps, fewer than evaluate_every "
@@ -120,8 +122,8 @@ def rollouts_lines(folder: Path, num_groups: int, args: TurnGRPOConfig) -> list[
 
 def last_rollouts(folder: Path) -> Path | None:
     """The newest file of training episodes of a run."""
-    found = (folder / "rollouts").glob("step-*.jsonl")
-    return max(found, key=lambda path: int(path.stem.rpartition("-")[2]), default=None)
+    files = (folder / "rollouts").glob("step-*.jsonl")
+    return max(files, key=lambda path: int(path.stem.rpartition("-")[2]), default=None)
 
 
 def _command(*words: str) -> str:
@@ -135,6 +137,9 @@ def _indented(commands: Iterable[str]) -> list[str]:
 def _game(plan: GamePlan) -> list[str]:
     """The id, the parameters and the limit of turns, as the commands read them."""
     # JSON is YAML
-    given = [("-p", f"{k}={json.dumps(value)}") for k, value in plan.params.items()]
-    limit = [] if plan.max_turns is None else ["--max-turns", str(plan.max_turns)]
-    return [plan.id, *(word for pair in given for word in pair), *limit]
+    words = [plan.id]
+    for name, value in plan.params.items():
+        words += ["-p", f"{name}={json.dumps(value)}"]
+    if plan.max_turns is not None:
+        words += ["--max-turns", str(plan.max_turns)]
+    return words

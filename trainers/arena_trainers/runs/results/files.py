@@ -75,11 +75,11 @@ def write_results(
     """
     if episodes:
         share = -(-num_saved // len(episodes))  # of each game
-        kept = [episode for played in episodes for episode in played[:share]]
-        write_episodes(folder / EPISODES, kept)
+        saved_episodes = [episode for played in episodes for episode in played[:share]]
+        write_episodes(folder / EPISODES, saved_episodes)
     # it ends a live report
     write_whole(folder / RESULTS, json.dumps(results, indent=2) + "\n")
     ranges = {plan.name: bounds_of(plan.game) for plan in plans}
     charts = charts_of(read_metrics(folder / METRICS), results, ranges)
-    shown = [chart for chart in charts if PICTURED.fullmatch(chart.title)]
-    figure_of(shown, title, moves).savefig(folder / "curves.png", dpi=120)
+    pictured = [chart for chart in charts if PICTURED.fullmatch(chart.title)]
+    figure_of(pictured, title, moves).savefig(folder / "curves.png", dpi=120)

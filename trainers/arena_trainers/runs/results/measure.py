@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from arena_envs import GameEnv
 from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, information_states, nash_conv, uniform_table
 from arena_eval import Evaluation, EvaluationPlan, legal_rate, tabular
@@ -114,11 +113,13 @@ class GameMeter:
             policy: who is measured.
             every: steps between measurements in training; 0 for none.
         """
-        what = f"exact NashConv of {self.plan.name}, {self.num_states:,} information states"
+        subject = f"exact NashConv of {self.plan.name}, {self.num_states:,} information states"
         if self.game is None:
             if not self.num_states or not self.exact_states:
                 return None
-            return f"{what}: not measured; --exact_states {self.num_states} measures it"
+            return (
+                f"{subject}: not measured; --exact_states {self.num_states} measures it"
+            )
         if self.num_states <= SMALL:
             return None
         requests = list(requests_of(self.game, self.options).values())[:TRIED]
@@ -131,7 +132,7 @@ class GameMeter:
             f"before, every {every} steps of and after" if every else "before and after"
         )
         return (
-            f"{what}: about {seconds:,.0f} s each time, {when} training; "
+            f"{subject}: about {seconds:,.0f} s each time, {when} training; "
             "--exact_states 0 measures none"
         )
 
@@ -167,8 +168,8 @@ class GameMeter:
                 Interval(r.mean_return, r.low, r.high) for r in rows if r.seat != "all"
             ),
             {
-                measure: Interval(*found[:3])
-                for measure, found in measured(self.plan.game, episodes).items()
+                measure: Interval(*interval[:3])
+                for measure, interval in measured(self.plan.game, episodes).items()
             },
             self._against_others(policy) if self.plan.lineups else None,
         )
@@ -207,8 +208,9 @@ class GameMeter:
             return None
         solver = solver_of(game)
         is_exact = solver in EXACT_SOLVERS
-        made: Any = self.plan.env_fn()
-        env: GameEnv = made.env if isinstance(made, PromptWrapper) else made
+        env: Any = self.plan.env_fn()
+        if isinstance(env, PromptWrapper):
+            env = env.env
         names = ["random", solver] if solver is not None and is_exact else ["random"]
         return EvaluationPlan(
             policy,
@@ -243,7 +245,7 @@ class GameOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as JSON can hold it."""
-        told = asdict(self)
-        rows = (told["evaluation"] or {"rows": ()})["rows"]
-        policy = told["comparison"]
-        return {"stages": told["stages"], "evaluation": [*rows], "policy": policy}
+        fields = asdict(self)
+        rows = (fields["evaluation"] or {"rows": ()})["rows"]
+        policy = fields["comparison"]
+        return {"stages": fields["stages"], "evaluation": [*rows], "policy": policy}

@@ -33,10 +33,10 @@ def kept_metrics(path: Path, last_step: int) -> list[dict[str, Any]]:
     """The metrics up to a step; deletes later ones from the file."""
     if not path.exists():
         return []
-    kept = [r for r in read_metrics(path) if r["step"] <= last_step]
+    records = [r for r in read_metrics(path) if r["step"] <= last_step]
     with whole_file(path) as file:
-        file.writelines(json.dumps(record) + "\n" for record in kept)
-    return kept
+        file.writelines(json.dumps(record) + "\n" for record in records)
+    return records
 
 
 def step_zero(stages: Sequence[tuple[str, Measurement]]) -> dict[str, Any]:

@@ -36,10 +36,10 @@ def config_text(
     """
     resolved = {name: getattr(args, name) for name in RESOLVED if hasattr(args, name)}
     text = yaml.safe_dump({**resolved, **settings}, sort_keys=False)
-    told = "arena train config.yaml repeats this run"
+    comment = "arena train config.yaml repeats this run"
     if adapter is not None:
-        told = f"part of a loop: goes on from the adapter in {str(adapter)!r}, which no option names"
-    return f"# {told}\n{text}"
+        comment = f"part of a loop: goes on from the adapter in {str(adapter)!r}, which no option names"
+    return f"# {comment}\n{text}"
 
 
 def provenance(
@@ -64,24 +64,24 @@ def cost() -> dict[str, float]:
 
     Windows does not tell a process's largest memory in this way; it is left out there.
     """
-    found: dict[str, float] = {"cpu_seconds": round(time.process_time(), 1)}
+    figures: dict[str, float] = {"cpu_seconds": round(time.process_time(), 1)}
     if sys.platform != "win32":
         import resource
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        found["peak_memory_bytes"] = peak if sys.platform == "darwin" else peak * 1024
-    return found
+        figures["peak_memory_bytes"] = peak if sys.platform == "darwin" else peak * 1024
+    return figures
 
 
 def versions() -> dict[str, str | None]:
     """Versions of Python and of the packages that the results depend on."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
+    versions_by_package: dict[str, str | None] = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions_by_package[name] = version(name)
         except PackageNotFoundError:  # arena-envs from its sources
-            found[name] = None
-    return found
+            versions_by_package[name] = None
+    return versions_by_package
 
 
 def git_commit(source: Path = Path(arena_envs.__file__)) -> str | None:

@@ -21,7 +21,7 @@ def score_of(path: Path) -> float:
 
 def _entry(folder: Path, path: Path) -> dict[str, Any]:
     """The round of a file of scores, without the single seats of its evaluation."""
-    found = json.loads(path.read_text(encoding="utf-8"))
+    scores = json.loads(path.read_text(encoding="utf-8"))
     here = path.parent
     entry: dict[str, Any] = {"round": None, "model": "start", "rows": None}
     if here != folder:
@@ -31,21 +31,21 @@ def _entry(folder: Path, path: Path) -> dict[str, Any]:
         entry["rows"] = selection["rows"]
     games = {
         name: {"nash_conv": game["nash_conv"], "returns": game["returns"]}
-        for name, game in found["games"].items()
+        for name, game in scores["games"].items()
     }
-    return {**entry, "score": found["score"], "games": games}
+    return {**entry, "score": scores["score"], "games": games}
 
 
 def _values(entry: Mapping[str, Any]) -> dict[str, float]:
     """The figures of a round by name: NashConv, and returns against each opponent."""
-    found = {}
+    figures = {}
     for name, game in entry["games"].items():
         of_game = f"{name}: " if len(entry["games"]) > 1 else ""
         if game["nash_conv"] is not None:
-            found[f"{of_game}{CONV}"] = float(game["nash_conv"])
+            figures[f"{of_game}{CONV}"] = float(game["nash_conv"])
         for opponent, value in game["returns"].items():
-            found[f"{of_game}return against {opponent}"] = float(value)
-    return found
+            figures[f"{of_game}return against {opponent}"] = float(value)
+    return figures
 
 
 def _table(
@@ -67,8 +67,8 @@ def _figure(rounds: Sequence[Mapping[str, Any]]) -> Any:
     """A panel for NashConv, if there is one, and one for returns; the start is at 0."""
     lines: dict[str, list[Curve]] = {CONV: [], "mean return": []}
     for name in _values(rounds[0]):
-        points = [(number, _values(one)[name]) for number, one in enumerate(rounds)]
+        points = [(number, _values(entry)[name]) for number, entry in enumerate(rounds)]
         title = CONV if name.endswith(CONV) else "mean return"
         lines[title].append(Curve(name, points))
-    charts = [Chart(title, found) for title, found in lines.items() if found]
+    charts = [Chart(title, curves) for title, curves in lines.items() if curves]
     return figure_of(charts, "", along="rounds trained")

@@ -16,44 +16,48 @@ from arena_trainers.runs.results.measure import GameOutcome
 NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
 
 
-def outcome_tables(found: GameOutcome) -> list[Table]:
+def outcome_tables(outcome: GameOutcome) -> list[Table]:
     """The results in one game: those of the report, and action probabilities."""
-    tables = [*map(_drawn, result_tables({"outcomes": {found.name: found.to_dict()}}))]
-    if found.comparison is not None:
-        tables.append(comparison_table(found.comparison))
+    tables = [
+        *map(_drawn, result_tables({"outcomes": {outcome.name: outcome.to_dict()}}))
+    ]
+    if outcome.comparison is not None:
+        tables.append(comparison_table(outcome.comparison))
     return tables
 
 
-def _drawn(found: TextTable) -> Table:
+def _drawn(table_of_texts: TextTable) -> Table:
     """A table of the report for a terminal, without `SHARES`."""
-    caption = "\n".join(found.notes) or None
-    table = Table(title=found.title, caption=caption, **NARROW)
-    columns = zip(found.heads, zip(*found.rows, strict=True), strict=True)
-    shown = {head: cells for head, cells in columns if head not in SHARES}
-    for head in shown:
+    caption = "\n".join(table_of_texts.notes) or None
+    table = Table(title=table_of_texts.title, caption=caption, **NARROW)
+    columns = zip(
+        table_of_texts.heads, zip(*table_of_texts.rows, strict=True), strict=True
+    )
+    cells_by_head = {head: cells for head, cells in columns if head not in SHARES}
+    for head in cells_by_head:
         is_name, is_text = head in ("policy", "measure"), head == "against"
         justify: Any = "left" if is_name or is_text else "right"
         table.add_column(head, justify=justify, no_wrap=not is_name)
-    for cells in zip(*shown.values(), strict=True):
+    for cells in zip(*cells_by_head.values(), strict=True):
         table.add_row(*(str(cell) for cell in cells))
     return table
 
 
-def comparison_table(found: Comparison) -> Table:
+def comparison_table(comparison: Comparison) -> Table:
     """The probabilities side by side; of two actions only the second is shown."""
     pair, caption = (
-        _only_pair(found.decisions),
+        _only_pair(comparison.decisions),
         "CFR+ found no equilibrium of this game",
     )
-    what = f"P({pair[1]})" if pair else "probabilities"
-    if found.values is not None:
-        values = ", ".join(f"{value:.4f}" for value in found.values)
+    probabilities = f"P({pair[1]})" if pair else "probabilities"
+    if comparison.values is not None:
+        values = ", ".join(f"{value:.4f}" for value in comparison.values)
         caption = (
             f"One equilibrium (CFR+, returns {values}). Others may exist; NashConv 0 means "
             "the policy is one."
         )
     table = Table(
-        title=f"{found.game}: {what} of the trained policy and an equilibrium",
+        title=f"{comparison.game}: {probabilities} of the trained policy and an equilibrium",
         caption=caption,
         box=box.SIMPLE_HEAD,
     )
@@ -63,14 +67,17 @@ def comparison_table(found: Comparison) -> Table:
         table.add_column("action", overflow="fold")
     table.add_column("policy", justify="right", no_wrap=True)
     table.add_column("equilibrium", justify="right", no_wrap=True)
-    for decision in found.decisions:
+    for decision in comparison.decisions:
         chances = list(_chances(decision, bool(pair)))
-        for number, (action, own, other) in enumerate(chances):
+        for number, (action, policy, equilibrium) in enumerate(chances):
             first = (str(decision.seat), decision.text)
             cells = ("", "") if number else first
-            named = () if pair else (action,)
-            numbers = f"{own:.3f}", "-" if other is None else f"{other:.3f}"
-            table.add_row(*cells, *named, *numbers)
+            action_cell = () if pair else (action,)
+            numbers = (
+                f"{policy:.3f}",
+                "-" if equilibrium is None else f"{equilibrium:.3f}",
+            )
+            table.add_row(*cells, *action_cell, *numbers)
     return table
 
 
@@ -87,22 +94,24 @@ def _chances(
     return islice(rows, int(is_pair), None)
 
 
-def draw_comparisons(found: Sequence[Comparison], path: Path) -> None:
+def draw_comparisons(comparisons: Sequence[Comparison], path: Path) -> None:
     """Writes a picture with a panel per game and a pair of bars per probability."""
     from matplotlib.figure import Figure
 
-    panels = [_bars(comparison) for comparison in found]
+    panels = [_bars(comparison) for comparison in comparisons]
     heights = [1.2 + 0.3 * len(labels) for labels, _, _ in panels]
     figure = Figure(figsize=(9, sum(heights)), layout="constrained")
     axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for panel, comparison, (labels, own, other) in zip(
-        axes, found, panels, strict=True
+    for panel, comparison, (labels, policy, equilibrium) in zip(
+        axes, comparisons, panels, strict=True
     ):
         places = range(len(labels))
-        panel.barh([y - 0.2 for y in places], own, 0.4, label="trained policy")
-        known = [(y, p) for y, p in zip(places, other, strict=True) if p is not None]
-        if known:
-            where, sizes = zip(*known, strict=True)
+        panel.barh([y - 0.2 for y in places], policy, 0.4, label="trained policy")
+        known_bars = [
+            (y, p) for y, p in zip(places, equilibrium, strict=True) if p is not None
+        ]
+        if known_bars:
+            where, sizes = zip(*known_bars, strict=True)
             panel.barh([y + 0.2 for y in where], sizes, 0.4, label="an equilibrium")
         panel.set_yticks(places, labels, fontsize=8)
         panel.invert_yaxis()
@@ -114,16 +123,16 @@ def draw_comparisons(found: Sequence[Comparison], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def _bars(found: Comparison) -> tuple[list[str], list[float], list[float | None]]:
+def _bars(comparison: Comparison) -> tuple[list[str], list[float], list[float | None]]:
     """Labels, the policy's probabilities and the equilibrium's, one for each bar."""
-    pair = _only_pair(found.decisions)
+    pair = _only_pair(comparison.decisions)
     bars = [
-        (decision.text if pair else f"{decision.text} [{action}]", own, other)
-        for decision in found.decisions
-        for action, own, other in _chances(decision, bool(pair))
+        (decision.text if pair else f"{decision.text} [{action}]", policy, equilibrium)
+        for decision in comparison.decisions
+        for action, policy, equilibrium in _chances(decision, bool(pair))
     ]
-    labels, owns, others = zip(*bars, strict=True)
-    return list(labels), list(owns), list(others)
+    labels, policy_bars, equilibrium_bars = zip(*bars, strict=True)
+    return list(labels), list(policy_bars), list(equilibrium_bars)
 
 
 def _only_pair(decisions: Sequence[Decision]) -> list[str] | None:
