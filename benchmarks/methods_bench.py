@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from arena_envs import make, make_game
 from arena_eval.exploit import exploitability
@@ -28,6 +27,7 @@ from arena_trainers.data import (
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs.recipe import load_recipe
 from arena_trainers.runs.rows import RowRun
+from arena_trainers.terminal import Console
 from arena_wrappers import Branching, Episode, play
 from comparing import (
     NumJobs,

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.machinery import PathFinder
-from typing import Any
 
 from arena_envs.doors import expression
 from arena_envs.trust import require_operator_of_code
@@ -17,7 +16,7 @@ _PATH = re.compile(r"""([A-Za-z_][\w.]*)\s*:\s*["']?\s*([A-Za-z_]\w*)""")
 _OF_MODELS = ("trust_remote_code", "use_kernels")
 
 
-def code_named(settings: Any) -> list[str]:
+def code_named(settings: object) -> list[str]:
     """Each `module:name`, at any depth, whose module is installed or in the working directory.
 
     An option that runs the code of models counts, too, by its name. Imports nothing.
@@ -36,7 +35,7 @@ def code_named(settings: Any) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def allow(settings: Any) -> None:
+def allow(settings: object) -> None:
     """Lets the code that an operator's settings name be named by files, too."""
     for path in code_named(settings):
         require_operator_of_code("code", path)
@@ -48,7 +47,7 @@ def allow_embedded() -> None:
         allow(load_recipe(name))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     """The texts and keys at any depth, also those within expressions."""
     if isinstance(value, Mapping):
         for key, inner in value.items():

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arena_trainers.checkpoint import (
     check_whole,
@@ -23,6 +23,9 @@ from arena_trainers.offline.protocol import SELF_PLAY
 from arena_trainers.runs.recipe import load_recipe
 from arena_wrappers.locks import LOCK, Lock, lock_of
 from arena_wrappers.records import write_whole
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
 WRITTEN = f".{CONFIG}"  # what the run wrote into it
@@ -143,7 +146,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
+def _flat(value: object, path: str = "") -> dict[str, Any]:
     """The values in mappings and lists, by their paths.
 
     >>> _flat({"seed": 1, "rounds": {"play": [{"episodes": 3}]}})
@@ -218,7 +221,12 @@ def checkpoint_to_resume(folder: Path) -> Path:
 
 
 def begin_from(
-    folder: Path, start: Path, args: Any, say: Callable[[str], None], *, resume: bool
+    folder: Path,
+    start: Path,
+    args: "TrainingArguments",
+    say: Callable[[str], None],
+    *,
+    resume: bool,
 ) -> Path | None:
     """The checkpoint that a run goes on from; None for a new run, whose folder is checked.
 

@@ -140,7 +140,7 @@ def overridden(
     return merged
 
 
-def _changed(old: Any, path: Sequence[str], depth: int, value: Any) -> Any:
+def _changed(old: object, path: Sequence[str], depth: int, value: object) -> object:
     """`old`, which stands at the first `depth` names of a path, with a new value at its end."""
     if depth == len(path):
         return value

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from arena_envs.checks import did_you_mean
 from arena_trainers.data import selectors
@@ -188,7 +188,7 @@ def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
     return Loop(stages=_stages(rounds), evaluate=evaluate, **others), start
 
 
-def with_rounds(settings: Mapping[str, Any], num: Any) -> dict[str, Any]:
+def with_rounds(settings: Mapping[str, Any], num: object) -> dict[str, Any]:
     """The settings of a loop that goes on to more rounds.
 
     Raises:
@@ -244,7 +244,10 @@ def _check_train(train: Mapping[str, Any]) -> None:
             raise ValueError(f"rounds.train has no option {name!r}: {reason}")
 
 
-def _stage(stage_class: Any, where: str, settings: Any) -> Any:
+S = TypeVar("S", PlayStage, EvaluateStage)
+
+
+def _stage(stage_class: type[S], where: str, settings: object) -> S:
     """The settings of a stage, an object of the class `stage_class`."""
     values, options = _mapping(where, settings), options_of(stage_class)
     refuse_unknown(where, values, options)
@@ -256,13 +259,13 @@ def _stage(stage_class: Any, where: str, settings: Any) -> Any:
         raise ValueError(f"{where}: {error}") from None
 
 
-def _mapping(where: str, value: Any) -> Mapping[str, Any]:
+def _mapping(where: str, value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
         raise ValueError(f"want {where} as a mapping of options, got {value!r:.60}")
     return value
 
 
-def _names(stage: Any, *names: str) -> None:
+def _names(stage: PlayStage | EvaluateStage, *names: str) -> None:
     for name in names:
         policies: Sequence[Any] = getattr(stage, name)
         if not policies or not all(

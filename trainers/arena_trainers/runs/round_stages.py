@@ -297,7 +297,7 @@ def write_scores(run: RoundsRun, model: Path, path: Path) -> None:
     _write_json(path, {"score": score, "games": games})
 
 
-def _write_json(path: Path, values: Any) -> None:
+def _write_json(path: Path, values: object) -> None:
     write_whole(path, json.dumps(values, indent=1) + "\n")
 
 

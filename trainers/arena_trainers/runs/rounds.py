@@ -37,6 +37,7 @@ from arena_trainers.runs.round_stages import (
 from arena_trainers.runs.run import Run, Stage, unfinished
 from arena_trainers.runs.settings import build_configs
 from arena_trainers.runs.start import adapter_errors, load_tokenizer, make_start
+from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 
 START_SCORES = "start-scores.json"
@@ -48,6 +49,8 @@ class RoundError(RuntimeError):
 
 class Rounds(Run):
     """A run of a recipe with `rounds`; see `Run`. It resumes with its first unfinished stage."""
+
+    args: TurnGRPOConfig
 
     def read(self) -> None:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:

@@ -12,7 +12,13 @@ from typing import Any
 import torch
 from accelerate.utils import broadcast_object_list
 from datasets import Dataset
-from transformers import AutoConfig, AutoModelForCausalLM, PrinterCallback, TrainerState
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    PrinterCallback,
+    Trainer,
+    TrainerState,
+)
 
 from arena_trainers.data.columns import TRAIN
 from arena_trainers.lm.adapters import starting_model
@@ -47,11 +53,12 @@ from arena_trainers.runs.row_player import RowsModel
 from arena_trainers.runs.row_settings import row_config, trainer_args
 from arena_trainers.runs.run import Run, Stage
 from arena_trainers.runs.start import adapter_errors, make_start
+from arena_trainers.terminal import Console
 from arena_trainers.train.games import different_games
 from arena_trainers.train.saved import WholeCheckpoints, load_reference
 
 
-def at_the_end(trainer: Any, checkpoint: Path) -> bool:
+def at_the_end(trainer: Trainer, checkpoint: Path) -> bool:
     """Whether a checkpoint is of the last step; then the trainer takes its weights and state.
 
     `Trainer.train` would make one more step if the last one is not the last of its epoch.
@@ -110,21 +117,26 @@ class RowRun(Run):
     """A run of a trainer that learns from rows; see `Run`.
 
     Args:
-        *args: of `Run`.
+        settings: as for `Run`.
+        folder: as for `Run`.
+        console: as for `Run`.
         measures: whether the model plays before and after training.
         adapter: folder of the adapter that goes on training; None for a new one, if any.
-        **options: of `Run`.
+        **options: keyword arguments of `Run`.
     """
 
     def __init__(
         self,
-        *args: Any,
+        settings: dict[str, Any],
+        folder: Path,
+        console: Console,
+        *,
         measures: bool = True,
         adapter: Path | None = None,
         **options: Any,
     ) -> None:
         self.measures, self.adapter = measures, adapter
-        super().__init__(*args, **options)
+        super().__init__(settings, folder, console, **options)
 
     def read(self) -> None:
         self.rows, self.job = row_config(self.settings)
@@ -216,7 +228,7 @@ class RowRun(Run):
                 config = AutoConfig.from_pretrained(self.start)
                 model = AutoModelForCausalLM.from_config(config)
             default = default_max_tokens(
-                model, args.device, checkpointing=args.gradient_checkpointing
+                model, args.device, checkpointing=bool(args.gradient_checkpointing)
             )
             most = int(broadcast_object_list([default])[0])
             # a resumed run cuts as before, whatever memory is free then

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from transformers import TrainerCallback
+from transformers import (
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 from transformers.utils.logging import disable_progress_bar
 
 from arena_eval.intervals import import_stats
@@ -21,6 +27,7 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.runs.callbacks.metrics_file import MetricsFile
 from arena_trainers.runs.callbacks.nash_conv import NashConvCallback
 from arena_trainers.runs.callbacks.progress import ShownFigures, shown_progress
+from arena_trainers.runs.callbacks.watchdog import Watchdog
 from arena_trainers.runs.folder import START, begin_from, extend, new_folder, partial
 from arena_trainers.runs.results.hub import check_push, push_model
 from arena_trainers.runs.results.measure import GameMeter
@@ -29,7 +36,7 @@ from arena_trainers.runs.results.provenance import config_text
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.runs.stopping import StopCallback, Stopper
 from arena_trainers.terminal import Console
-from arena_wrappers import PromptOptions
+from arena_wrappers import PromptOptions, ScoringPolicy
 from arena_wrappers.locks import Lock, lock_of
 
 
@@ -82,11 +89,11 @@ class Run(ABC):
     opening: ClassVar[Sequence[Stage]]
     stages: ClassVar[Sequence[Stage]]
     job: JobConfig
-    args: Any
+    args: TrainingArguments
     model: Path | None
     start: Path
     checkpoint: Path | None
-    trainer: Any
+    trainer: Trainer
     meters: list[GameMeter]
 
     def __init__(
@@ -186,11 +193,16 @@ class Run(ABC):
         self.lock = None
         return self.results
 
-    def watching(self) -> AbstractContextManager[Any]:
+    def watching(self) -> AbstractContextManager[Watchdog | None]:
         """The context of `stages`."""
         return nullcontext()
 
-    def save_start(self, model: Any, tokenizer: Any, options: dict[str, Any]) -> None:
+    def save_start(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        options: dict[str, Any],
+    ) -> None:
         """Saves the model that the run starts from."""
         part = self.folder / partial(START)
         shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
@@ -198,7 +210,7 @@ class Run(ABC):
         write_manifest(part, files_of(part))
         part.rename(self.folder / START)
 
-    def tell_exact(self, policy: Any) -> None:
+    def tell_exact(self, policy: ScoringPolicy) -> None:
         """Says which games are not measured exactly, and which measurements take long."""
         for number, meter in enumerate(self.meters):
             every = 0 if number else self.job.evaluate_every  # the first game alone
@@ -219,14 +231,17 @@ class Run(ABC):
         self.trainer.callback_handler.callbacks.insert(0, callback)
 
     def watch_nash_conv(
-        self, policy: LMPolicy, prompt: PromptOptions, *whole_weights: Any
+        self,
+        policy: LMPolicy,
+        prompt: PromptOptions,
+        weights: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> NashConvCallback | None:
         """Measures the exact NashConv of the first game in training, if it can be."""
         game = self.meters[0].game if self.meters else None
         every = self.job.evaluate_every
         if game is None or every == 0:
             return None
-        watcher = NashConvCallback(policy, game, prompt, every, *whole_weights)
+        watcher = NashConvCallback(policy, game, prompt, every, weights)
         self.watch_first(watcher)
         return watcher
 

@@ -60,6 +60,7 @@ from arena_trainers.runs.start import (
 )
 from arena_trainers.terminal import Console
 from arena_trainers.train.batch import check_reward_models
+from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.records import load_functions
@@ -74,6 +75,10 @@ EVALUATION = "evaluation after training"  # for the watchdog
 
 class SelfPlay(Run):
     """A run that learns by self-play; see `Run`."""
+
+    args: TurnGRPOConfig
+    trainer: TurnGRPOTrainer
+    watchdog: Watchdog
 
     def read(self) -> None:
         self.job, self.args = build_configs(self.settings, str(self.folder))

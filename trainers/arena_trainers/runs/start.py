@@ -3,9 +3,16 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from torch.nn import Module
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from arena_trainers.data import Example, legal_play, solver_replies
 from arena_trainers.lm.policy import LMPolicy
@@ -21,6 +28,7 @@ from arena_trainers.runs.tiny import (
 from arena_trainers.terminal import Console
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, checked_entry
+from arena_trainers.train.settings import Draft
 from arena_wrappers import PromptOptions, make_policy
 
 
@@ -29,7 +37,7 @@ def load_tokenizer(
     folder: Path | None,
     plans: Sequence[GamePlan],
     options: PromptOptions,
-) -> Any:
+) -> PreTrainedTokenizerBase:
     """The tokenizer of the given model, or one that knows the words of the games.
 
     Args:
@@ -62,7 +70,7 @@ def load_tokenizer(
 
 
 def imitated(
-    job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
+    job: JobConfig, args: TurnGRPOConfig | Draft, plans: Sequence[GamePlan]
 ) -> list[GamePlan]:
     """The games whose legal play a warm start imitates: `warm_start_games`, or those of the run."""
     specs = [
@@ -75,10 +83,10 @@ def make_start(
     job: JobConfig,
     args: TurnGRPOConfig,
     folder: Path | None,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     plans: Sequence[GamePlan],
     console: Console,
-) -> Any:
+) -> PreTrainedModel:
     """The model that self-play starts from: tiny or given, after an optional warm start.
 
     Every process of a distributed run calls it: a warm start shares its batches among them.
@@ -93,26 +101,40 @@ def make_start(
     """
     if folder is None:
         sizes = {"hidden_size": job.hidden_size, "num_layers": job.num_layers}
-        model: Any = tiny_model(tokenizer, **sizes, seed=args.seed)
+        model: PreTrainedModel = tiny_model(tokenizer, **sizes, seed=args.seed)
     else:
         model = AutoModelForCausalLM.from_pretrained(folder)
-    if job.warm_start_steps == 0:
-        return model
+    if job.warm_start_steps > 0:
+        _imitate(model, job, args, tokenizer, plans, console)
+    return model
+
+
+def _imitate(
+    model: PreTrainedModel,
+    job: JobConfig,
+    args: TurnGRPOConfig,
+    tokenizer: PreTrainedTokenizerBase,
+    plans: Sequence[GamePlan],
+    console: Console,
+) -> None:
+    """Trains the model on legal play, or on the replies of a teacher."""
     teacher = job.warm_start_teacher or "random legal play"
     console.print(f"warm start: {job.warm_start_steps} steps of imitation of {teacher}")
 
-    def tell(step: int, loss: float) -> None:
+    def print_loss(step: int, loss: float) -> None:
         if step % -(-job.warm_start_steps // 5) == 0:  # five lines at most
             console.print(f"  step {step}, loss {loss:.2f} nats per token")
 
-    saved = model.dtype
-    model.to(args.device).float()  # half precision loses such small updates
-    of_template: dict[str, Any] = {
-        name: getattr(args, name)
-        for name in ("chat_template_kwargs", "reasoning_marks")
-    }
+    dtype, module = model.dtype, cast(Module, model)
+    module.to(args.device).float()  # half precision loses such small updates
     warm_start(
-        LMPolicy(model, tokenizer, prompt=args.prompt, **of_template),
+        LMPolicy(
+            model,
+            tokenizer,
+            prompt=args.prompt,
+            chat_template_kwargs=cast(Any, args.chat_template_kwargs),
+            reasoning_marks=args.reasoning_marks,
+        ),
         _examples(job, args, plans),
         num_steps=job.warm_start_steps,
         learning_rate=job.warm_start_learning_rate,
@@ -120,9 +142,9 @@ def make_start(
         seed=args.seed,
         max_tokens=args.max_tokens_per_forward,
         checkpointing=bool(args.gradient_checkpointing),
-        on_step=tell,
+        on_step=print_loss,
     )
-    return model.to(saved)
+    module.to(dtype)
 
 
 def _examples(

@@ -3,10 +3,9 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 from accelerate import PartialState
 from accelerate.utils import gather_object
@@ -14,6 +13,7 @@ from transformers import TrainerControl, TrainerState
 
 from arena_trainers.runs.callbacks.callback import Callback
 
+Handler = Callable[[int, FrameType | None], object] | int | None  # as `signal` has it
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTE = (
     b"\nstopping: after the current batch a checkpoint is saved; press Ctrl-C again to stop "
@@ -55,7 +55,7 @@ class Stopper:
     def __init__(self, speaks: bool = True) -> None:
         self.asked: int | None = None
         self.speaks, self._waits = speaks, False
-        self._before: dict[int, Any] = {}
+        self._before: dict[int, Handler] = {}
 
     def __enter__(self) -> "Stopper":
         if threading.current_thread() is threading.main_thread():

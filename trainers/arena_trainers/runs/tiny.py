@@ -19,7 +19,7 @@ from tokenizers import (
     pre_tokenizers,
     trainers,
 )
-from transformers import PreTrainedTokenizerFast, Qwen3Config
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast, Qwen3Config
 
 from arena_envs import GameEnv, make_game
 from arena_envs.catalogue import GAMES
@@ -99,7 +99,7 @@ def _with_template(core: Tokenizer) -> PreTrainedTokenizerFast:
 
 
 def tiny_model(
-    tokenizer: PreTrainedTokenizerFast,
+    tokenizer: PreTrainedTokenizerBase,
     *,
     hidden_size: int = 64,
     num_layers: int = 2,
@@ -115,7 +115,7 @@ def tiny_model(
 
 
 def tiny_config(
-    tokenizer: PreTrainedTokenizerFast, *, hidden_size: int, num_layers: int
+    tokenizer: PreTrainedTokenizerBase, *, hidden_size: int, num_layers: int
 ) -> Qwen3Config:
     """The sizes of a tiny model.
 
@@ -156,7 +156,7 @@ def words_of(
 
 def tiny_tokenizer_of(
     games: Sequence[Mapping[str, Any]], options: PromptOptions
-) -> Any:
+) -> PreTrainedTokenizerFast:
     """The tokenizer of the tiny model that plays these games, which a file of rows names.
 
     Raises:

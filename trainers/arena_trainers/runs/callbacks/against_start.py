@@ -7,7 +7,7 @@ game, or one with a single seat, each of the two plays all seats, and the differ
 returns counts.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from transformers import TrainerState
@@ -38,7 +38,7 @@ class AgainstStart(Measuring):
     def __init__(
         self,
         trainer: "TurnGRPOTrainer",
-        start: Any,
+        start: Policy | None,
         every: int,
         num_episodes: int,
     ) -> None:
@@ -47,9 +47,10 @@ class AgainstStart(Measuring):
 
     def measure(self, state: TrainerState) -> dict[str, float]:
         figures: dict[str, float] = {}
+        start = cast(Policy, self.start)  # the main process measures
         for plan in different_games(self.trainer.games.plans):
             learner = self.trainer.matching.learner
-            mean, error = score_against(plan, learner, self.start, self.num_episodes)
+            mean, error = score_against(plan, learner, start, self.num_episodes)
             name = f"arena/{plan.name}/{SCORE}"
             figures |= {name: mean, f"{name}_error": error}
         return figures

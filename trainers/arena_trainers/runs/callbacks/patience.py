@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from accelerate.utils import gather_object
-from transformers import TrainerControl, TrainerState
+from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from arena_trainers.runs.callbacks.best import is_better, score_of
 from arena_trainers.runs.callbacks.callback import Callback
@@ -43,7 +43,11 @@ class Patience(Callback):
             self.waited = 0
 
     def on_log(
-        self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
     ) -> None:
         if "loss" not in kwargs["logs"]:
             return  # the summary at the end

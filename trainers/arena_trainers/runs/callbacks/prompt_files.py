@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState
+from transformers import (
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.lm.prompt_file import PROMPT_FILE
@@ -22,13 +27,21 @@ class PromptFiles(TrainerCallback):
         self.content = content
 
     def on_train_begin(
-        self, args: Any, state: Any, control: Any, **kwargs: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
     ) -> None:
         keep_to_schedule(kwargs["lr_scheduler"])
 
     def on_save(
-        self, args: Any, state: TrainerState, control: TrainerControl, **_: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
     ) -> None:
-        folder = checkpoint_of(args.output_dir, state.global_step)
+        folder = checkpoint_of(str(args.output_dir), state.global_step)
         if state.is_world_process_zero and folder.is_dir():
             (folder / PROMPT_FILE).write_text(self.content)

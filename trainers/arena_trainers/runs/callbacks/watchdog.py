@@ -15,6 +15,7 @@ from typing import Any
 from transformers import Trainer, TrainerControl, TrainerState, TrainingArguments
 
 from arena_trainers.runs.callbacks.callback import Callback
+from arena_wrappers import Policy
 from arena_wrappers.play import ask, ask_async
 
 _BETWEEN_PROCESSES = ("torch.distributed", "deepspeed.comm")
@@ -125,16 +126,16 @@ def waits_for(frame: FrameType | None) -> str:
     return f"is in {function}{asks}" if function else "is in no code of arena"
 
 
-def _waits_for_policy(policy: Any, num: int, url: str = "") -> str:
+def _waits_for_policy(policy: Policy, num: int, url: str = "") -> str:
     url = url or getattr(policy, "url", "")
     at = f" at {url}" if url else ""
     requests = "1 request" if num == 1 else f"{num} requests"
     return f"waits for policy {policy.name!r}{at}, {requests}"
 
 
-def _asked_in(loop: asyncio.AbstractEventLoop) -> list[list[Any]]:
+def _asked_in(loop: asyncio.AbstractEventLoop) -> list[list[Policy]]:
     """The policies that tasks of an event loop wait for, each as often as it is asked."""
-    policies: dict[int, list[Any]] = {}
+    policies: dict[int, list[Policy]] = {}
     for task in asyncio.all_tasks(loop):
         inner: Any = task.get_coro()
         while (frame := getattr(inner, "cr_frame", None)) is not None:

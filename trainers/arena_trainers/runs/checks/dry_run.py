@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PreTrainedConfig
 
 from arena_eval.tournament import load_suite
 from arena_trainers.engines.settings import by_server
@@ -43,12 +44,12 @@ from arena_trainers.runs.checks.preflight import (
 )
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.games import GamePlan
-from arena_trainers.train.settings import MAX_REPLY_TOKENS
+from arena_trainers.train.settings import MAX_REPLY_TOKENS, Draft
 from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS, Message
 
 
-def known_config(model: str, folder: Path | None) -> Any:
+def known_config(model: str, folder: Path | None) -> PreTrainedConfig:
     """The configuration of a model that is on this machine, or is listed.
 
     Args:
@@ -62,7 +63,8 @@ def known_config(model: str, folder: Path | None) -> Any:
     from transformers import AutoConfig
 
     if folder is not None or Path(model, "config.json").is_file():
-        return AutoConfig.from_pretrained(folder or model)
+        config: PreTrainedConfig = AutoConfig.from_pretrained(folder or model)
+        return config
     published = json.loads(
         Path(__file__).with_name("published.json").read_text("utf-8")
     )
@@ -167,7 +169,7 @@ def _local(model: str) -> tuple[Path | None, list[str]]:
 
 
 def _check_replies(
-    job: JobConfig, args: Any, games: Sequence[GamePlan], chat: Chat | None
+    job: JobConfig, args: Draft, games: Sequence[GamePlan], chat: Chat | None
 ) -> None:
     """Raises ValueError for a limit of tokens that cuts legal replies, as the run does."""
     if chat is None:  # the model is not on this machine
@@ -181,8 +183,8 @@ def _check_replies(
 
 
 def _model_and_chat(
-    job: JobConfig, args: Any, games: Sequence[GamePlan], folder: Path | None
-) -> tuple[Any, Encode, Chat | None]:
+    job: JobConfig, args: Draft, games: Sequence[GamePlan], folder: Path | None
+) -> tuple[PreTrainedConfig, Encode, Chat | None]:
     """The model's configuration, what counts the tokens of prompts, and the chat, if it is here."""
     if job.model != "tiny" and folder is None:
         return known_config(job.model, None), estimated_length, None
@@ -191,6 +193,7 @@ def _model_and_chat(
     from arena_trainers.runs.start import load_tokenizer
     from arena_trainers.runs.tiny import tiny_config
 
+    config: PreTrainedConfig
     if folder is None:
         prompt = PromptOptions(**{name: getattr(args, name) for name in PROMPT_OPTIONS})
         tokenizer = load_tokenizer(job, None, games, prompt)
@@ -203,7 +206,7 @@ def _model_and_chat(
     return config, lambda messages: len(chat.encode(messages)), chat
 
 
-def _method(job: JobConfig, args: Any, config: Any) -> Method:
+def _method(job: JobConfig, args: Draft, config: PreTrainedConfig) -> Method:
     lora_configs = adapters.adapter_configs(args.roles, job.peft_config) or [
         job.peft_config
     ]
@@ -236,7 +239,7 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
 
 
 def _size_lines(
-    job: JobConfig, args: Any, method: Method, load: Load, games: Sequence[GamePlan]
+    job: JobConfig, args: Draft, method: Method, load: Load, games: Sequence[GamePlan]
 ) -> list[str]:
     """The model, the games, and the size of a step."""
     total = f"{method.weights:,}"
@@ -263,7 +266,7 @@ def _size_lines(
     ]
 
 
-def _names(games: Sequence[GamePlan], opponents: Any) -> list[str]:
+def _names(games: Sequence[GamePlan], opponents: object) -> list[str]:
     """The games; one that is listed again has its seats, or the opponents of the run."""
     counts = Counter(game.name for game in games)
     return [

@@ -11,11 +11,12 @@ from arena_trainers.lm.policy import CHECKED
 from arena_trainers.runs.tiny import _CONTEXT
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
+from arena_trainers.train.settings import Draft
 from arena_wrappers import FORMATS, RandomPolicy, play
 
 
 def check_reply_lengths(
-    lengths: Sequence[int], plans: Sequence[GamePlan], args: TurnGRPOConfig
+    lengths: Sequence[int], plans: Sequence[GamePlan], args: TurnGRPOConfig | Draft
 ) -> None:
     """Refuses a `max_completion_length` that cuts legal replies.
 

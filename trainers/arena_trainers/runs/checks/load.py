@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from arena_trainers.train.games import GamePlan
+from arena_trainers.train.settings import Draft
 from arena_wrappers import RandomPolicy, play
 from arena_wrappers.prompts import Message
 
@@ -60,7 +60,7 @@ class Load:
 
 def load_of(
     plans: Sequence[GamePlan],
-    args: Any,
+    args: Draft,
     longest_reply: int,
     encode: Callable[[Sequence[Message]], int],
 ) -> Load:
@@ -106,7 +106,7 @@ def load_of(
     )
 
 
-def _batches(args: Any) -> tuple[int, float, int]:
+def _batches(args: Draft) -> tuple[int, float, int]:
     """Episodes per step, generation batches per step, and episodes per batch.
 
     Raises:

@@ -8,7 +8,8 @@ given.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from transformers import PreTrainedConfig
 
 from arena_trainers.lm.backends.scoring import (
     LEAST,
@@ -48,7 +49,7 @@ class Method:
         free: bytes of memory here; infinite where the run needs another machine.
     """
 
-    config: Any
+    config: PreTrainedConfig
     weights: int
     adapter: int
     weight_bytes: int

@@ -82,7 +82,7 @@ def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     check_columns(job, draft)  # last, because it imports the user's modules
 
 
-def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Any]:
+def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Draft]:
     """The job's options, and the trainer's without the values that TRL derives.
 
     Raises:
@@ -96,7 +96,7 @@ def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Any]:
     return job, Draft({name: o.default for name, o in options.items()} | values)
 
 
-def check_evaluation(draft: Any) -> None:
+def check_evaluation(draft: Draft) -> None:
     """Raises ValueError for TRL's evaluation, which needs a data set."""
     if draft.eval_strategy != "no":
         raise ValueError(
@@ -106,7 +106,7 @@ def check_evaluation(draft: Any) -> None:
 
 
 def checks(
-    job: JobConfig, draft: Any, folder: Path, *, resume: bool
+    job: JobConfig, draft: Draft, folder: Path, *, resume: bool
 ) -> list[Callable[[], object]]:
     """The checks before the model and the user's modules; each step may raise."""
 
@@ -150,14 +150,15 @@ def checks(
     ]
 
 
-def games_of(draft: Any) -> list[GamePlan]:
+def games_of(draft: Draft) -> list[GamePlan]:
     """The games of the options, which are built once."""
-    if "plans" not in vars(draft):
-        draft.plans = [GamePlan(spec, draft) for spec in draft.games]
-    return list(draft.plans)
+    attributes = vars(draft)
+    if "plans" not in attributes:
+        attributes["plans"] = [GamePlan(spec, draft) for spec in draft.games]
+    return list(attributes["plans"])
 
 
-def check_columns(job: JobConfig, draft: Any) -> None:
+def check_columns(job: JobConfig, draft: Draft) -> None:
     """Imports functions and finds reward models that supply columns; checks the estimator.
 
     Raises:
@@ -170,7 +171,7 @@ def check_columns(job: JobConfig, draft: Any) -> None:
         check_credit(draft, [plan.game for plan in plans], columns)
 
 
-def check_opponents(draft: Any) -> None:
+def check_opponents(draft: Draft) -> None:
     """Checks the policies of `opponents`, which may name a matchmaker.
 
     Raises:
@@ -218,7 +219,7 @@ _STAND_INS: dict[str, Callable[..., Policy]] = {
 }
 
 
-def check_lora(job: JobConfig, args: Any) -> None:
+def check_lora(job: JobConfig, args: Draft) -> None:
     """Refuses an adapter without its package, or none for vLLM.
 
     Raises:
@@ -243,7 +244,7 @@ def check_lora(job: JobConfig, args: Any) -> None:
     check_sizes(job, args)
 
 
-def check_sizes(job: JobConfig, args: Any) -> None:
+def check_sizes(job: JobConfig, args: Draft) -> None:
     """Raises ValueError for models of roles that are missing or plainly of another size."""
     sizes: dict[str, Any] = {}
     for start in dict.fromkeys(args.learner_starts(job.model)):
@@ -292,7 +293,7 @@ def converted(
     return options, values
 
 
-def check_reporters(report_to: Any) -> None:
+def check_reporters(report_to: str | Sequence[str] | None) -> None:
     """Raises ValueError for a name in `report_to` that is unknown or lacks its package."""
     names = split(report_to) if isinstance(report_to, str) else report_to
     for name in names or ():

@@ -30,7 +30,7 @@ from arena_trainers.train.games import GamePlan
 _FOLDERS = re.compile(r"(?<![\w./~])/(?:[^/,#()]+/)+(?=[^/,#()])")
 
 
-def local_folders(settings: Any) -> Iterator[str]:
+def local_folders(settings: object) -> Iterator[str]:
     """The folders of the absolute paths in settings, such as `"/home/me/"`."""
     if isinstance(settings, str):
         yield from _FOLDERS.findall(settings)

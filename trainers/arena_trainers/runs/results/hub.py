@@ -5,19 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
+from transformers import Trainer, TrainingArguments
 from transformers.trainer_utils import HubStrategy
 
-from arena_trainers.train.config import TurnGRPOConfig
-
 if TYPE_CHECKING:
-    from arena_trainers.train.trainer import TurnGRPOTrainer
+    pass
 
 
 # the base is of the client's package, which differs by version; the others are OSError
 ERRORS: Any = (OSError, HfHubHTTPError.__bases__[0])
 
 
-def check_push(args: TurnGRPOConfig) -> None:
+def check_push(args: TrainingArguments) -> None:
     """Checks that the model can be pushed; asks the hub who is logged in.
 
     Raises:
@@ -46,7 +45,7 @@ def check_push(args: TurnGRPOConfig) -> None:
         ) from error
 
 
-def push_model(folder: Path, trainer: "TurnGRPOTrainer") -> str:
+def push_model(folder: Path, trainer: Trainer) -> str:
     """Pushes `model/` with its card; returns a line that says where it is.
 
     If that fails, the line says why, and how to push it by hand.

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, information_states, nash_conv, uniform_table
@@ -16,7 +16,14 @@ from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.runs.results.equilibrium import Comparison, beside_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
-from arena_wrappers import Episode, EpisodePlan, Policy, PromptWrapper, stream_plans
+from arena_wrappers import (
+    Episode,
+    EpisodePlan,
+    Policy,
+    PromptWrapper,
+    ScoringPolicy,
+    stream_plans,
+)
 
 MAX_COUNTED_STATES = 20_000  # of a game whose information states are counted
 LONG = 10.0  # seconds of an exact measurement that is announced
@@ -106,7 +113,7 @@ class GameMeter:
         self.beat: Callable[[], object] = lambda: None
         self._table: Table | None = None  # of the policy of the last stage
 
-    def exact_note(self, policy: Any, every: int) -> str | None:
+    def exact_note(self, policy: ScoringPolicy, every: int) -> str | None:
         """A line if NashConv is not measured for its cost, or if a measurement takes long.
 
         Args:
@@ -137,7 +144,7 @@ class GameMeter:
         )
 
     def measure(
-        self, name: str, policy: Any, table: Table | None = None
+        self, name: str, policy: Policy, table: Table | None = None
     ) -> list[Episode]:
         """Adds a stage: play on fixed seeds and, where possible, exact NashConv.
 
@@ -154,7 +161,8 @@ class GameMeter:
         conv = None
         if self.game is not None:
             if table is None:
-                table, _ = tabular(policy, self.game, self.options)
+                scoring = cast(ScoringPolicy, policy)
+                table, _ = tabular(scoring, self.game, self.options)
             self._table, conv = table, nash_conv(self.game, table)
             self.beat()
         by_seat = dict.fromkeys(range(num_players), episodes)

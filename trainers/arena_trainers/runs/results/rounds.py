@@ -3,12 +3,15 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from arena_studio.report.charts import Chart, Curve, figure_of
 from arena_trainers.runs.round_stages import SELECTION
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CURVES = "curves.png"
 CONV = "exact NashConv"
@@ -63,7 +66,7 @@ def _table(
     return table
 
 
-def _figure(rounds: Sequence[Mapping[str, Any]]) -> Any:
+def _figure(rounds: Sequence[Mapping[str, Any]]) -> "Figure":
     """A panel for NashConv, if there is one, and one for returns; the start is at 0."""
     lines: dict[str, list[Curve]] = {CONV: [], "mean return": []}
     for name in _values(rounds[0]):
@@ -71,4 +74,5 @@ def _figure(rounds: Sequence[Mapping[str, Any]]) -> Any:
         title = CONV if name.endswith(CONV) else "mean return"
         lines[title].append(Curve(name, points))
     charts = [Chart(title, curves) for title, curves in lines.items() if curves]
-    return figure_of(charts, "", along="rounds trained")
+    figure: Figure = figure_of(charts, "", along="rounds trained")
+    return figure
