@@ -62,8 +62,12 @@ RULES = (
 )
 _OF_REPLIES = ("games", "reply_format", "vocab_size", "warm_start_games")
 _OF_BATCHES = (
-    *("episodes_per_step", "num_generations", "num_iterations"),
-    *("gradient_accumulation_steps", "steps_per_generation", "generation_batch_size"),
+    "episodes_per_step",
+    "num_generations",
+    "num_iterations",
+    "gradient_accumulation_steps",
+    "steps_per_generation",
+    "generation_batch_size",
 )
 
 

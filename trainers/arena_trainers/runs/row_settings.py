@@ -17,9 +17,16 @@ from arena_trainers.options import (
 from arena_trainers.runs.settings import JobConfig, output_defaults
 
 OF_THE_MODEL = (
-    *("model", "hidden_size", "num_layers"),
-    *("lora_r", "lora_alpha", "lora_target_modules"),
-    *("evaluate_every", "exact_states", "eval_episodes", "saved_episodes"),
+    "model",
+    "hidden_size",
+    "num_layers",
+    "lora_r",
+    "lora_alpha",
+    "lora_target_modules",
+    "evaluate_every",
+    "exact_states",
+    "eval_episodes",
+    "saved_episodes",
 )  # options of `JobConfig` that rows need, too
 NOT_OURS = (
     "output_dir",

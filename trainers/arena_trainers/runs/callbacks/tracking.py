@@ -16,7 +16,10 @@ MAX_TURNS = 40  # of each episode
 MAX_TEXT = 2000  # characters of a text in a table
 COLUMNS = {
     **dict.fromkeys(("episode", "turn", "seat", "policy", "prompt", "reply"), ""),
-    **{"reward": "g", "advantage": "+.4g", "estimator": "", "return": "g"},
+    "reward": "g",
+    "advantage": "+.4g",
+    "estimator": "",
+    "return": "g",
 }  # of a table of turns, with their formats
 
 

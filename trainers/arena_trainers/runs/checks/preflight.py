@@ -55,8 +55,14 @@ from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person
 
 NEEDED = (
-    *("torch", "transformers", "trl", "accelerate", "datasets"),
-    *("jinja2", "matplotlib", "scipy"),
+    "torch",
+    "transformers",
+    "trl",
+    "accelerate",
+    "datasets",
+    "jinja2",
+    "matplotlib",
+    "scipy",
 )
 # by name in `report_to`: the packages of which one must be installed; without any, the trainer
 # finds out by itself
