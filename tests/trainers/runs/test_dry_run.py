@@ -78,9 +78,9 @@ def test_hours_count_the_passes_over_the_weights():
 
 
 def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
-    found = [memory.fit(method(engine=True), LOAD, gib) for gib in (4, 16, 80)]
+    found = [memory.gpu_settings(method(engine=True), LOAD, gib) for gib in (4, 16, 80)]
     assert found[0].tokens == 0 < found[1].tokens < found[2].tokens
-    assert memory.fit(method(has_start=True), LOAD, 10).tokens == 0
+    assert memory.gpu_settings(method(has_start=True), LOAD, 10).tokens == 0
     for fit in found[1:]:
         used = (
             sum(memory.play_memory(method()).values())

@@ -18,7 +18,7 @@ from arena_trainers.runs import (
     read_metrics,
 )
 from arena_trainers.runs.callbacks.against_start import score_against
-from arena_trainers.runs.callbacks.best import HELD_OUT
+from arena_trainers.runs.callbacks.best import START_SCORE
 from arena_trainers.runs.callbacks.collapse import CollapseWarnings
 from arena_trainers.runs.callbacks.patience import Patience
 from arena_trainers.train import GamePlan
@@ -58,7 +58,7 @@ def test_a_run_ends_without_progress(tmp_path):
     assert len(scores) == 3
     assert len(set(scores)) == 1
     best = read_best(tmp_path / "one")
-    assert (best.step, best.score, best.metric) == (1, scores[0], HELD_OUT)
+    assert (best.step, best.score, best.metric) == (1, scores[0], START_SCORE)
     assert (tmp_path / "one" / "checkpoint-3").is_dir()
 
 

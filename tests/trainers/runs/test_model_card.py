@@ -182,7 +182,7 @@ def test_the_base_of_a_model_without_a_card_is_unknown(tmp_path):
 def test_a_card_says_where_to_put_the_module_of_an_agent(agent, tmp_path):
     job, args = build_configs({"agent": agent} if agent else {}, str(tmp_path))
     base, told = base_model("tiny", None), (job, args, [], [], {}, "by self-play")
-    text = card._use(card.CardSource(tmp_path, base, *told, (), ()), ".")
+    text = card._commands(card.CardSource(tmp_path, base, *told, (), ()), ".")
     assert ("Set `PYTHONPATH`" in text) == (agent is not None)
 
 

@@ -21,7 +21,7 @@ from arena_trainers.runs import JobConfig, closing_lines
 from arena_trainers.runs.callbacks.progress import clock
 from arena_trainers.runs.opening_lines import legal_warning
 from arena_trainers.runs.results.commands import player_of, rollouts_lines
-from arena_trainers.runs.results.equilibrium import beside_equilibrium
+from arena_trainers.runs.results.equilibrium import compare_with_equilibrium
 from arena_trainers.runs.results.files import results_of
 from arena_trainers.runs.results.measure import GameMeter, GameOutcome
 from arena_trainers.runs.results.tables import outcome_tables
@@ -108,7 +108,7 @@ def test_a_model_that_plays_is_not_warned_of(args):
 
 def test_kuhn_poker_stands_beside_an_equilibrium(args):
     plan = GamePlan("kuhn_poker", args)
-    found = beside_equilibrium(plan.name, plan.game, uniform_table(plan.game))
+    found = compare_with_equilibrium(plan.name, plan.game, uniform_table(plan.game))
     assert len(found.decisions) == 12
     assert found.nash_conv < 0.01
     assert found.values == pytest.approx([-1 / 18, 1 / 18], abs=1e-3)
@@ -125,7 +125,7 @@ def test_kuhn_poker_stands_beside_an_equilibrium(args):
 
 def test_a_game_of_many_states_has_no_table_of_them(args):
     plan = GamePlan("tic_tac_toe", args)
-    assert beside_equilibrium("", plan.game, {}) is None
+    assert compare_with_equilibrium("", plan.game, {}) is None
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "tiny_hanabi"])

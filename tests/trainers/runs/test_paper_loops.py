@@ -9,7 +9,7 @@ from rich.console import Console
 from arena_trainers.runs import (
     Rounds,
     build_configs,
-    checked,
+    check_stages,
     load_recipe,
     read_loop,
     recipes,
@@ -68,7 +68,7 @@ def test_a_loop_is_a_configuration_as_it_stands(name, tmp_path):
     _, args = build_configs(start, str(tmp_path))
     check_policies(loop, [GamePlan(spec, args) for spec in args.games])
     for stages in loop.stages:
-        checked(stages, tmp_path, {"use_cpu": True})
+        check_stages(stages, tmp_path, {"use_cpu": True})
 
 
 @pytest.mark.slow

@@ -163,7 +163,7 @@ def train(arguments: list[str] | None = None) -> None:
 def _announce(request: Request, is_main: bool) -> None:
     """Says which code the recipe names, before it is imported; a dry run imports none."""
     if request.dry:
-        if code.code_named(request.settings):
+        if code.named_code(request.settings):
             code.allow_embedded()
         return
     if is_main and (line := imports_line(request)):
@@ -197,7 +197,7 @@ def _check_settings(request: Request, is_main: bool) -> None:
             "--dry-run plans self-play; for rows, arena data ... --dry-run counts "
             "their tokens"
         )
-    extras.require(preflight.NEEDED, "train")
+    extras.require(preflight.REQUIRED_PACKAGES, "train")
     if is_loop(settings):
         read_loop(settings)
     else:

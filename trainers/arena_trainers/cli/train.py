@@ -24,7 +24,7 @@ from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
 from arena_trainers.options import GROUPS, Option, options_of
 from arena_trainers.runs import code
-from arena_trainers.runs.defaults import without_what_yields
+from arena_trainers.runs.defaults import drop_yielding_options
 from arena_trainers.runs.folder import (
     CONFIG,
     START,
@@ -41,7 +41,7 @@ from arena_trainers.runs.recipe import (
     read_overrides,
     recipes,
 )
-from arena_trainers.runs.round_settings import OF_THE_START, is_loop, with_rounds
+from arena_trainers.runs.round_settings import START_OPTIONS, is_loop, with_rounds
 from arena_trainers.runs.row_settings import row_options, trainer_options
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.settings import (
@@ -134,8 +134,8 @@ def imports_line(request: Request) -> str:
 
     What the command line names is left out.
     """
-    typed = code.code_named(request.given)
-    named = [path for path in code.code_named(request.settings) if path not in typed]
+    typed = code.named_code(request.given)
+    named = [path for path in code.named_code(request.settings) if path not in typed]
     if not named or request.recipe in recipes():
         return ""
     return f"{request.recipe} names code that this run imports: {', '.join(named)}"
@@ -163,7 +163,7 @@ def _request(arguments: Sequence[str]) -> Request:
         settings.pop("episodes_per_step", None)  # the recipe's, which would replace it
     notes = _follow(settings, given, own)
     if not is_offline(settings) and not is_loop(settings):
-        settings, yielded = without_what_yields(settings, given)
+        settings, yielded = drop_yielding_options(settings, given)
         notes += yielded
     if not is_offline(settings):
         settings.pop("trainer", None)
@@ -294,7 +294,7 @@ def print_train_help(arguments: Sequence[str]) -> None:
 def loop_help(recipe: str) -> str:
     """The help page of a recipe with rounds, with its defaults."""
     known = {**options_of(JobConfig), **listed_options()}
-    options = [*RUN[:2], *(known[name] for name in OF_THE_START)]
+    options = [*RUN[:2], *(known[name] for name in START_OPTIONS)]
     settings = load_recipe(recipe)
     rounds = json.loads(
         json.dumps(settings[ROUNDS])

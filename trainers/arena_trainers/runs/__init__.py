@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     )
     from arena_trainers.runs.checks.lengths import check_context as check_context
     from arena_trainers.runs.checks.preflight import check_policies as check_policies
-    from arena_trainers.runs.checks.rounds import checked as checked
+    from arena_trainers.runs.checks.rounds import check_stages as check_stages
     from arena_trainers.runs.recipe import load_recipe as load_recipe
     from arena_trainers.runs.recipe import overridden as overridden
     from arena_trainers.runs.recipe import recipes as recipes

@@ -29,12 +29,12 @@ class Rule(NamedTuple):
     Attributes:
         winners: options of the command line; one of them is given.
         losers: those of the recipe, the main one first.
-        is_wrong: whether the settings cannot have both.
+        conflicts: whether the settings cannot have both.
     """
 
     winners: tuple[str, ...]
     losers: tuple[str, ...]
-    is_wrong: Callable[[Draft], object]
+    conflicts: Callable[[Draft], object]
 
 
 def _reads_no_values(draft: Draft) -> bool:
@@ -48,11 +48,13 @@ def _takes_no_trees(draft: Draft) -> bool:
     return needs.compares_trajectories or "state_key" not in needs.columns
 
 
-_MOVING = ("sync_ref_model", "ref_model_sync_steps", "ref_model_mixup_alpha")
+_MOVING_REFERENCE = ("sync_ref_model", "ref_model_sync_steps", "ref_model_mixup_alpha")
 RULES = (
-    Rule(("roles",), _MOVING, lambda draft: draft.roles),
-    Rule(("lora_r",), _MOVING, lambda draft: True),
-    Rule(("beta", "losses"), _MOVING, lambda draft: not draft.reads_reference),
+    Rule(("roles",), _MOVING_REFERENCE, lambda draft: draft.roles),
+    Rule(("lora_r",), _MOVING_REFERENCE, lambda draft: True),
+    Rule(
+        ("beta", "losses"), _MOVING_REFERENCE, lambda draft: not draft.reads_reference
+    ),
     Rule(("credit",), ("critic", "critic_args"), _reads_no_values),
     Rule(("credit",), ("branch",), _takes_no_trees),
     Rule(("agent",), ("branch",), lambda draft: draft.agent),
@@ -60,8 +62,8 @@ RULES = (
     Rule(("branch",), ("oversample",), lambda draft: draft.branch),
     Rule(("asynchronous",), ("max_replays",), lambda draft: draft.asynchronous),
 )
-_OF_REPLIES = ("games", "reply_format", "vocab_size", "warm_start_games")
-_OF_BATCHES = (
+_REPLY_OPTIONS = ("games", "reply_format", "vocab_size", "warm_start_games")
+_BATCH_OPTIONS = (
     "episodes_per_step",
     "num_generations",
     "num_iterations",
@@ -71,7 +73,7 @@ _OF_BATCHES = (
 )
 
 
-def without_what_yields(
+def drop_yielding_options(
     settings: Mapping[str, Any], overrides: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """The settings without the options of the recipe that yield, and notes that say which.
@@ -84,7 +86,7 @@ def without_what_yields(
     is_tiny = settings.get("model", "tiny") == "tiny"
     if (
         is_tiny
-        and {*_OF_REPLIES} & {*overrides}
+        and {*_REPLY_OPTIONS} & {*overrides}
         and "max_completion_length" not in overrides
     ):
         settings.pop("max_completion_length", None)
@@ -94,11 +96,11 @@ def without_what_yields(
             main = rule.losers[0]
             if not winners or main in overrides or not settings.get(main):
                 continue
-            if rule.is_wrong(_draft(settings)):
+            if rule.conflicts(_draft(settings)):
                 for name in {*rule.losers} - {*overrides}:
                     settings.pop(name, None)
                 notes.append(f"note: --{winners[0]} leaves out the recipe's {main}")
-        if {*_OF_BATCHES} & {*overrides}:
+        if {*_BATCH_OPTIONS} & {*overrides}:
             notes += _fit_batches(settings, overrides)
     return settings, notes
 

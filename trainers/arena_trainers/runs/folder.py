@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
-WRITTEN = f".{CONFIG}"  # what the run wrote into it
+CONFIG_COPY = f".{CONFIG}"  # what the run wrote into it
 START = "start"  # the model that self-play starts from; renamed when it is complete
 
 
@@ -91,10 +91,10 @@ def new_folder(folder: Path, config: str) -> Iterator[Lock]:
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and (folder / START).exists():
             raise
-        for name in (START, partial(START)):
+        for name in (START, partial_name(START)):
             shutil.rmtree(folder / name, ignore_errors=True)
         # the last one frees the folder for another run
-        for name in (METRICS, WRITTEN, CONFIG):
+        for name in (METRICS, CONFIG_COPY, CONFIG):
             (folder / name).unlink(missing_ok=True)
         lock.release()
         if not existed:
@@ -103,14 +103,14 @@ def new_folder(folder: Path, config: str) -> Iterator[Lock]:
         raise
 
 
-def partial(name: str) -> str:
+def partial_name(name: str) -> str:
     """The name of a file or folder until it is complete."""
     return f"{name}.part"
 
 
 def write_config(folder: Path, text: str) -> None:
     """Writes `config.yaml`, and the copy that shows whether somebody edited it."""
-    for name in (WRITTEN, CONFIG):
+    for name in (CONFIG_COPY, CONFIG):
         write_whole(folder / name, text)
 
 
@@ -120,7 +120,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     Raises:
         ValueError: `config.yaml` has others; names each.
     """
-    config, written = folder / CONFIG, folder / WRITTEN
+    config, written = folder / CONFIG, folder / CONFIG_COPY
     settings = load_recipe(str(config))
     copy = f"cp {shlex.quote(str(written))} {shlex.quote(str(config))}"
     if not written.is_file():
@@ -129,7 +129,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             "none; if nobody edited config.yaml, make it again: "
             f"{shlex.join(['cp', str(config), str(written)])}"
         )
-    was, now = _flat(load_recipe(str(written))), _flat(settings)
+    was, now = _values_by_path(load_recipe(str(written))), _values_by_path(settings)
     changed = [
         f"{name} is {now.get(name, 'missing')!r}, was {was.get(name, 'missing')!r}"
         for name in {**was, **now}
@@ -146,10 +146,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def _flat(value: object, path: str = "") -> dict[str, Any]:
+def _values_by_path(value: object, path: str = "") -> dict[str, Any]:
     """The values in mappings and lists, by their paths.
 
-    >>> _flat({"seed": 1, "rounds": {"play": [{"episodes": 3}]}})
+    >>> _values_by_path({"seed": 1, "rounds": {"play": [{"episodes": 3}]}})
     {'seed': 1, 'rounds.play.0.episodes': 3}
     """
     if not isinstance(value, dict | list) or not value:
@@ -157,7 +157,7 @@ def _flat(value: object, path: str = "") -> dict[str, Any]:
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
     values: dict[str, Any] = {}
     for name, inner in pairs:
-        values |= _flat(inner, f"{path}.{name}" if path else str(name))
+        values |= _values_by_path(inner, f"{path}.{name}" if path else str(name))
     return values
 
 

@@ -10,10 +10,12 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import Episode, RandomPolicy, Turn, play
 
-FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
+MIN_LEGAL_RATE = (
+    0.05  # legal replies / replies; below this GRPO has almost no positive examples
+)
 
 
-def description(
+def start_description(
     policy: LMPolicy, plans: Sequence[GamePlan], args: TurnGRPOConfig
 ) -> str:
     """The size of the model, the length of the prompts, and the credit."""
@@ -47,7 +49,7 @@ def legal_warning(
 ) -> str | None:
     """A warning, if hardly any reply of the model is a legal action; else None."""
     turns = [turn for episode in episodes for turn in episode.turns]
-    if not turns or legal_rate(episodes) >= FEW:
+    if not turns or legal_rate(episodes) >= MIN_LEGAL_RATE:
         return None
     bad = next(turn for turn in turns if turn.invalid is not None)
     return (

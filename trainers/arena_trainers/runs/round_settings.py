@@ -19,8 +19,8 @@ from arena_wrappers import Branching
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
 LEARNER = "learner"  # the model of the loop, among policies, and its name in records
-OF_THE_ADAPTER = ("lora_r", "lora_alpha", "lora_target_modules")
-OF_THE_START = (
+ADAPTER_OPTIONS = ("lora_r", "lora_alpha", "lora_target_modules")
+START_OPTIONS = (
     "model",
     "hidden_size",
     "num_layers",
@@ -44,10 +44,10 @@ OF_THE_START = (
     "min_p",
     "repetition_penalty",
     "chat_template_kwargs",
-    *OF_THE_ADAPTER,
+    *ADAPTER_OPTIONS,
 )  # options beside `rounds`
-_OF_THE_LOOP = ("model", "data", "seed")
-_IN_TURN = ("play", "select", "train")  # stages that may be lists
+_SET_BY_LOOP = ("model", "data", "seed")
+_LISTED_STAGES = ("play", "select", "train")  # stages that may be lists
 
 
 @with_texts
@@ -183,15 +183,15 @@ def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
     """
     start = {name: value for name, value in settings.items() if name != ROUNDS}
     for name in start:
-        if name not in OF_THE_START:
+        if name not in START_OPTIONS:
             raise ValueError(
                 f"a recipe with rounds has no option {name!r}; "
-                f"{did_you_mean(name, [ROUNDS, *OF_THE_START])}; options of the "
+                f"{did_you_mean(name, [ROUNDS, *START_OPTIONS])}; options of the "
                 "trainer belong in rounds.train"
             )
     rounds = _mapping(ROUNDS, settings[ROUNDS])
     loop_options = {n: o for n, o in options_of(Loop).items() if n != "stages"}
-    refuse_unknown(ROUNDS, rounds, [*loop_options, *_IN_TURN])
+    refuse_unknown(ROUNDS, rounds, [*loop_options, *_LISTED_STAGES])
     for name in ("num", "select", "train"):
         if name not in rounds:
             raise ValueError(f"rounds needs {name!r}; give it")
@@ -199,7 +199,7 @@ def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
     others = {
         name: loop_options[name].converted(value)
         for name, value in rounds.items()
-        if name not in (*_IN_TURN, "evaluate")
+        if name not in (*_LISTED_STAGES, "evaluate")
     }
     return Loop(stages=_stages(rounds), evaluate=evaluate, **others), start
 
@@ -221,7 +221,7 @@ def with_rounds(settings: Mapping[str, Any], num: object) -> dict[str, Any]:
 
 def _stages(rounds: Mapping[str, Any]) -> list[RoundStages]:
     """The stages of the rounds, as many as the lists are long."""
-    stages = {name: rounds.get(name, {}) for name in _IN_TURN}
+    stages = {name: rounds.get(name, {}) for name in _LISTED_STAGES}
     lists = {name: value for name, value in stages.items() if isinstance(value, list)}
     lengths = {len(value) for value in lists.values()} or {1}
     if len(lengths) > 1 or 0 in lengths:
@@ -254,9 +254,9 @@ def _check_train(train: Mapping[str, Any]) -> None:
         )
     because_of_loop = "a loop trains its own model on its own rows; leave it out"
     because_of_adapter = "all rounds have the same adapter; give it beside rounds"
-    for name in (*_OF_THE_LOOP, *OF_THE_ADAPTER):
+    for name in (*_SET_BY_LOOP, *ADAPTER_OPTIONS):
         if name in train:
-            reason = because_of_loop if name in _OF_THE_LOOP else because_of_adapter
+            reason = because_of_loop if name in _SET_BY_LOOP else because_of_adapter
             raise ValueError(f"rounds.train has no option {name!r}: {reason}")
 
 

@@ -23,7 +23,7 @@ from arena_trainers.data import (
 from arena_trainers.lm.models import ADAPTER
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.offline.row_file import newest_of_kind, write_aggregated
-from arena_trainers.runs.folder import partial, read_config
+from arena_trainers.runs.folder import partial_name, read_config
 from arena_trainers.runs.round_settings import LEARNER, Loop, PlayStage, RoundStages
 from arena_trainers.runs.rows import RowRun
 from arena_trainers.runs.run import Stage
@@ -37,9 +37,14 @@ from arena_wrappers.records import write_whole
 
 EPISODES, ROWS, MODEL = "episodes.jsonl", "rows.parquet", "model"
 SCORES, SELECTION = "scores.json", "selection.json"
-EVALUATED = 2**41  # seeds from here on are of evaluations, those below of play
-PARTS = "play"  # folder of the episodes that are not joined
-AT_ONCE, PART = 256, 512  # episodes in progress, and of a part without its branches
+FIRST_EVALUATION_SEED = (
+    2**41
+)  # seeds from here on are of evaluations, those below of play
+PARTS_FOLDER = "play"  # folder of the episodes that are not joined
+EPISODES_AT_ONCE, EPISODES_OF_PART = (
+    256,
+    512,
+)  # episodes in progress, and of a part without its branches
 
 
 class RoundsRun(Protocol):
@@ -93,7 +98,7 @@ def play_round(loop_round: Round) -> None:
     Finished parts are written to `play/`, so that only the part in progress is played again
     after a kill.
     """
-    stage, folder = loop_round.stages.play, loop_round.folder / PARTS
+    stage, folder = loop_round.stages.play, loop_round.folder / PARTS_FOLDER
     folder.mkdir(exist_ok=True)
     names = {*stage.policies, *stage.opponents} - {"self"}
     players: dict[str, Policy] = {}
@@ -116,7 +121,7 @@ def play_round(loop_round: Round) -> None:
             seeds,
             num_samples=stage.samples,
             branch=stage.branching,
-            batch_size=AT_ONCE,
+            batch_size=EPISODES_AT_ONCE,
             on_error="raise",
         )
         write_episodes(files[-1], episodes)
@@ -130,7 +135,7 @@ def play_round(loop_round: Round) -> None:
 def _parts(loop_round: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
     """The parts of play: a game, the policy of each seat, and seeds."""
     stage, first = loop_round.stages.play, loop_round.first_seed
-    size = max(PART // stage.samples, 1)
+    size = max(EPISODES_OF_PART // stage.samples, 1)
     for plan in loop_round.run.plans:
         for number, lineup in enumerate(_lineups(stage, plan.game.num_players)):
             if number == 0 or not stage.same_seeds:
@@ -172,7 +177,9 @@ def select_round(loop_round: Round) -> None:
     Raises:
         ValueError: no row is chosen; says why.
     """
-    shutil.rmtree(loop_round.folder / PARTS, ignore_errors=True)  # they are joined
+    shutil.rmtree(
+        loop_round.folder / PARTS_FOLDER, ignore_errors=True
+    )  # they are joined
     episodes = list(read_episodes(loop_round.folder / EPISODES))
     ((name, options),) = loop_round.stages.select.items()
     if options.get("judge") == LEARNER:
@@ -191,13 +198,13 @@ def select_round(loop_round: Round) -> None:
     origin = origin_of(selection.rows, episodes)
     files = [folder / ROWS for folder in loop_round.earlier]
     before = newest_of_kind(files, dataset.column_names)
-    part, num_rows = loop_round.folder / partial(ROWS), len(dataset)
+    part, num_rows = loop_round.folder / partial_name(ROWS), len(dataset)
     if before is None:
         write_rows(dataset, part, origin)
     else:
         num_rows = write_aggregated(dataset, origin, before, part)
     counts = {"rows": num_rows, "new": len(dataset), "merged": selection.num_merged}
-    _write_json(
+    write_json(
         loop_round.folder / SELECTION, {**counts, "dropped": dict(selection.dropped)}
     )
     part.rename(loop_round.folder / ROWS)
@@ -259,7 +266,7 @@ def write_scores(run: RoundsRun, model: Path, path: Path) -> None:
     return over opponents and games.
     """
     policy, stage = learner(model, run.args), run.loop.evaluate
-    first = EVALUATED + draw(run.args.seed, "evaluate") % 2**40
+    first = FIRST_EVALUATION_SEED + draw(run.args.seed, "evaluate") % 2**40
     games: dict[str, Any] = {}
     for plan in run.plans:
         env = make(plan.id, max_turns=plan.max_turns, **plan.params)
@@ -294,14 +301,15 @@ def write_scores(run: RoundsRun, model: Path, path: Path) -> None:
         ]
         sign = 1.0
     score = sign * float(sum(figures)) / len(figures)
-    _write_json(path, {"score": score, "games": games})
+    write_json(path, {"score": score, "games": games})
 
 
-def _write_json(path: Path, values: object) -> None:
+def write_json(path: Path, values: object) -> None:
+    """Writes a whole file of JSON."""
     write_whole(path, json.dumps(values, indent=1) + "\n")
 
 
-ROUND = (
+ROUND_STAGES = (
     Stage("play", play_round, EPISODES),
     Stage("select", select_round, ROWS),
     Stage("train", train_round, MODEL),

@@ -20,18 +20,28 @@ from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.runs.checks.lengths import longest_replies
-from arena_trainers.runs.checks.rounds import check_policies, checked, try_selectors
+from arena_trainers.runs.checks.rounds import (
+    check_policies,
+    check_stages,
+    try_selectors,
+)
 from arena_trainers.runs.folder import CONFIG, RESULTS, START, check_new, write_config
 from arena_trainers.runs.recipe import load_recipe
-from arena_trainers.runs.results.rounds import CURVES, _entry, _figure, _table, score_of
-from arena_trainers.runs.round_settings import OF_THE_ADAPTER, RoundStages, read_loop
+from arena_trainers.runs.results.rounds import (
+    CURVES,
+    read_score,
+    round_entry,
+    rounds_figure,
+    rounds_table,
+)
+from arena_trainers.runs.round_settings import ADAPTER_OPTIONS, RoundStages, read_loop
 from arena_trainers.runs.round_stages import (
     MODEL,
-    ROUND,
+    ROUND_STAGES,
     SCORES,
     Round,
-    _write_json,
     num_seeds,
+    write_json,
     write_scores,
 )
 from arena_trainers.runs.run import Run, Stage, unfinished
@@ -82,7 +92,7 @@ class Rounds(Run):
         """The stages with all their options; a trainer takes some of the model's."""
         shared = {
             name: start_settings[name]
-            for name in OF_THE_ADAPTER
+            for name in ADAPTER_OPTIONS
             if name in start_settings
         }
         if self.job.model == "tiny":
@@ -91,7 +101,7 @@ class Rounds(Run):
             shared["use_cpu"] = True
         retries = self.args.on_invalid == "retry"
         return [
-            checked(stages, self.folder, shared, retries=retries)
+            check_stages(stages, self.folder, shared, retries=retries)
             for stages in self.loop.stages
         ]
 
@@ -135,7 +145,7 @@ class Rounds(Run):
         """
         patience = self.loop.patience
         for number in range(self.loop.num):
-            scores = [score_of(path) for path in self.played]
+            scores = [read_score(path) for path in self.played]
             late, before = scores[-patience:], scores[:-patience]
             if patience and before and max(late) <= max(before):
                 self.say(f"the score has not risen in {patience} rounds")
@@ -146,14 +156,14 @@ class Rounds(Run):
         """Writes and shows what the rounds reached."""
         folder, rounds = (
             self.folder,
-            [_entry(self.folder, path) for path in self.played],
+            [round_entry(self.folder, path) for path in self.played],
         )
         best = max(rounds, key=lambda entry: float(entry["score"]))
         games = [plan.name for plan in self.plans]
         self.results = {"games": games, "best": best["model"], "rounds": rounds}
-        _write_json(folder / RESULTS, self.results)
-        _figure(rounds).savefig(folder / CURVES, format="png", dpi=120)
-        self.console.print(_table(", ".join(games), rounds, best))
+        write_json(folder / RESULTS, self.results)
+        rounds_figure(rounds).savefig(folder / CURVES, format="png", dpi=120)
+        self.console.print(rounds_table(", ".join(games), rounds, best))
         self.say(f"results are in {folder}; the best model is {folder / best['model']}")
 
     def _round(self, number: int) -> Path:
@@ -175,13 +185,13 @@ class Rounds(Run):
             stages=self._stages(number),
             run=self,
         )
-        with _told(number, "files"):
+        with _errors_of_stage(number, "files"):
             here = {path.name for path in folder.iterdir()}  # others run again
             check_whole(folder, here)
-        for stage in unfinished(ROUND, folder):
-            with _told(number, stage.name):
+        for stage in unfinished(ROUND_STAGES, folder):
+            with _errors_of_stage(number, stage.name):
                 stage.do(loop_round)
-            paths = [folder / str(later.leaves) for later in ROUND]
+            paths = [folder / str(later.leaves) for later in ROUND_STAGES]
             write_manifest(folder, [f for path in paths for f in files_of(path)])
             self.say(f"round {number}: {stage.name} is done")
         return folder
@@ -201,7 +211,7 @@ class Rounds(Run):
 
 
 @contextmanager
-def _told(number: int, stage: str) -> Iterator[None]:
+def _errors_of_stage(number: int, stage: str) -> Iterator[None]:
     """Says in which round and stage something did not fit."""
     try:
         yield

@@ -16,7 +16,7 @@ from arena_trainers.options import (
 )
 from arena_trainers.runs.settings import JobConfig, output_defaults
 
-OF_THE_MODEL = (
+MODEL_OPTIONS = (
     "model",
     "hidden_size",
     "num_layers",
@@ -28,7 +28,7 @@ OF_THE_MODEL = (
     "eval_episodes",
     "saved_episodes",
 )  # options of `JobConfig` that rows need, too
-NOT_OURS = (
+SET_BY_RUNS = (
     "output_dir",
     "resume_from_checkpoint",
     "remove_unused_columns",
@@ -68,7 +68,7 @@ def row_options() -> dict[str, Option]:
     """The options that all trainers share, by name; imports no library."""
     ours = options_of(RowConfig)
     shared = options_of(JobConfig)
-    return ours | {name: shared[name] for name in OF_THE_MODEL}
+    return ours | {name: shared[name] for name in MODEL_OPTIONS}
 
 
 def trainer_options(config: type[Any]) -> dict[str, Option]:
@@ -76,7 +76,7 @@ def trainer_options(config: type[Any]) -> dict[str, Option]:
     options = options_of(
         config, frozenset(field.name for field in dataclasses.fields(config))
     )
-    return {name: option for name, option in options.items() if name not in NOT_OURS}
+    return {name: option for name, option in options.items() if name not in SET_BY_RUNS}
 
 
 def row_config(settings: Mapping[str, Any]) -> tuple[RowConfig, JobConfig]:
@@ -92,7 +92,7 @@ def row_config(settings: Mapping[str, Any]) -> tuple[RowConfig, JobConfig]:
         )
     options = row_options()
     values = {n: options[n].converted(v) for n, v in settings.items() if n in options}
-    shared = {name: values.pop(name) for name in OF_THE_MODEL if name in values}
+    shared = {name: values.pop(name) for name in MODEL_OPTIONS if name in values}
     return RowConfig(**values), JobConfig(**shared)
 
 

@@ -38,7 +38,7 @@ from arena_trainers.offline.row_file import (
     token_columns,
 )
 from arena_trainers.runs.callbacks.metrics_file import MetricsFile
-from arena_trainers.runs.callbacks.progress import ShownFigures
+from arena_trainers.runs.callbacks.progress import ProgressFormat
 from arena_trainers.runs.callbacks.prompt_files import PromptFiles
 from arena_trainers.runs.folder import METRICS, START, write_config
 from arena_trainers.runs.results.base_model import base_model
@@ -253,7 +253,7 @@ class RowRun(Run):
             return
         options = {"device": self.args.device, **self.player.policy_options}
         policy = LMPolicy.from_pretrained(self.start, **options)
-        self.tell_exact(policy)
+        self.announce_exact(policy)
         for meter in self.meters:
             meter.measure("before training", policy)
 
@@ -294,7 +294,7 @@ class RowRun(Run):
         if kind.plays:
             model = self.trainer.accelerator.unwrap_model(self.trainer.model)
             self.policy = LMPolicy(model, player.tokenizer, **player.policy_options)
-            self.watch_nash_conv(self.policy, player.args.prompt)
+            self.measure_nash_conv(self.policy, player.args.prompt)
         metrics = MetricsFile(self.folder / METRICS)
         self.begin_metrics(metrics)
         self.trainer.add_callback(metrics)
@@ -316,7 +316,7 @@ class RowRun(Run):
         self.announce(f"resumed after step {self.first_step}")
         if self.checkpoint is None or not at_the_end(self.trainer, self.checkpoint):
             size = self.rows.batch_size
-            self.fit(ShownFigures(self.rows.trainer, "rows", size, row_figures), 1)
+            self.fit(ProgressFormat(self.rows.trainer, "rows", size, row_figures), 1)
 
     def close(self) -> None:
         """Evaluates the trained model; writes and shows the results."""

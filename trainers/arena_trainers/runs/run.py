@@ -26,12 +26,18 @@ from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.runs.callbacks.metrics_file import MetricsFile
 from arena_trainers.runs.callbacks.nash_conv import NashConvCallback
-from arena_trainers.runs.callbacks.progress import ShownFigures, shown_progress
+from arena_trainers.runs.callbacks.progress import ProgressFormat, show_progress
 from arena_trainers.runs.callbacks.watchdog import Watchdog
-from arena_trainers.runs.folder import START, begin_from, extend, new_folder, partial
+from arena_trainers.runs.folder import (
+    START,
+    begin_from,
+    extend,
+    new_folder,
+    partial_name,
+)
 from arena_trainers.runs.results.hub import check_push, push_model
 from arena_trainers.runs.results.measure import GameMeter
-from arena_trainers.runs.results.metrics import kept_metrics, step_zero
+from arena_trainers.runs.results.metrics import metrics_until, step_zero
 from arena_trainers.runs.results.provenance import config_text
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.runs.stopping import StopCallback, Stopper
@@ -187,13 +193,13 @@ class Run(ABC):
         Returns:
             What `results.json` holds; an empty dict in other processes than the main one.
         """
-        with self.watching() as self.watchdog:
+        with self.stages_context() as self.watchdog:
             for stage in unfinished(self.stages, self.folder):
                 stage.do(self)
         self.lock = None
         return self.results
 
-    def watching(self) -> AbstractContextManager[Watchdog | None]:
+    def stages_context(self) -> AbstractContextManager[Watchdog | None]:
         """The context of `stages`."""
         return nullcontext()
 
@@ -204,13 +210,13 @@ class Run(ABC):
         options: dict[str, Any],
     ) -> None:
         """Saves the model that the run starts from."""
-        part = self.folder / partial(START)
+        part = self.folder / partial_name(START)
         shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
         LMPolicy(model, tokenizer, **options).save_pretrained(part)
         write_manifest(part, files_of(part))
         part.rename(self.folder / START)
 
-    def tell_exact(self, policy: ScoringPolicy) -> None:
+    def announce_exact(self, policy: ScoringPolicy) -> None:
         """Says which games are not measured exactly, and which measurements take long."""
         for number, meter in enumerate(self.meters):
             every = 0 if number else self.job.evaluate_every  # the first game alone
@@ -221,16 +227,16 @@ class Run(ABC):
     def begin_metrics(self, metrics: MetricsFile) -> list[dict[str, Any]]:
         """The metrics up to the checkpoint, in the main process; a new run writes step 0."""
         if self.is_main and self.checkpoint is not None:
-            return kept_metrics(metrics.path, self.first_step)
+            return metrics_until(metrics.path, self.first_step)
         if self.is_main and self.meters:
             metrics.append(step_zero([(m.plan.name, m.stages[1]) for m in self.meters]))
         return []
 
-    def watch_first(self, callback: TrainerCallback) -> None:
+    def add_first_callback(self, callback: TrainerCallback) -> None:
         """Adds a callback before all others, so that they see the figures that it adds."""
         self.trainer.callback_handler.callbacks.insert(0, callback)
 
-    def watch_nash_conv(
+    def measure_nash_conv(
         self,
         policy: LMPolicy,
         prompt: PromptOptions,
@@ -242,7 +248,7 @@ class Run(ABC):
         if game is None or every == 0:
             return None
         watcher = NashConvCallback(policy, game, prompt, every, weights)
-        self.watch_first(watcher)
+        self.add_first_callback(watcher)
         return watcher
 
     def announce(self, text: str) -> None:
@@ -253,13 +259,13 @@ class Run(ABC):
             extend(self.folder, self.args.max_steps, self.first_step)
         self.console.print(text)
 
-    def fit(self, look: ShownFigures, window: int) -> None:
+    def fit(self, look: ProgressFormat, window: int) -> None:
         """Runs the trainer from the checkpoint on.
 
         Raises:
             Stopped: a signal ended training.
         """
-        with shown_progress(self.trainer, self.console, self.is_main, look):
+        with show_progress(self.trainer, self.console, self.is_main, look):
             self.trainer.add_callback(StopCallback(self.stopper, window))
             checkpoint = str(self.checkpoint) if self.checkpoint else None
             with self.stopper.waiting():

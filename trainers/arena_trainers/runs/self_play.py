@@ -19,10 +19,10 @@ from arena_trainers.runs.callbacks.metrics_file import MetricsFile
 from arena_trainers.runs.callbacks.nash_conv import NASH_CONV
 from arena_trainers.runs.callbacks.patience import Patience
 from arena_trainers.runs.callbacks.profile import profile_lines, profile_of
-from arena_trainers.runs.callbacks.progress import ShownFigures, figures_of
+from arena_trainers.runs.callbacks.progress import ProgressFormat, figures_of
 from arena_trainers.runs.callbacks.replies import SampleReplies
 from arena_trainers.runs.callbacks.rollouts import RolloutsFile
-from arena_trainers.runs.callbacks.watchdog import Watchdog, watched_stages
+from arena_trainers.runs.callbacks.watchdog import Watchdog, watch_stages
 from arena_trainers.runs.checks.lengths import (
     check_chat,
     check_context,
@@ -31,7 +31,11 @@ from arena_trainers.runs.checks.lengths import (
     longest_replies,
 )
 from arena_trainers.runs.folder import METRICS, START
-from arena_trainers.runs.opening_lines import description, legal_warning, memory_line
+from arena_trainers.runs.opening_lines import (
+    legal_warning,
+    memory_line,
+    start_description,
+)
 from arena_trainers.runs.results.base_model import base_model
 from arena_trainers.runs.results.card import TAGS, CardSource, save_cards
 from arena_trainers.runs.results.commands import (
@@ -138,8 +142,8 @@ class SelfPlay(Run):
         for line in self.context_lines:
             self.say(line)
         policy, played = self.start_policies()
-        self.say(description(policy, self.games.plans, self.args))
-        self.tell_exact(policy)
+        self.say(start_description(policy, self.games.plans, self.args))
+        self.announce_exact(policy)
         for meter in self.meters:
             episodes = meter.measure("before self-play", played)
             warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
@@ -189,7 +193,7 @@ class SelfPlay(Run):
         trainer.add_callback(SampleReplies(trainer, self.console, every))
         before = self.begin_metrics(metrics)
         whole = trainer.shards.whole_weights
-        self.watcher = self.watch_nash_conv(trainer.policy, args.prompt, whole)
+        self.watcher = self.measure_nash_conv(trainer.policy, args.prompt, whole)
         if self.watcher is not None:
             self.watcher.history += [
                 (record["step"], record[NASH_CONV])
@@ -213,7 +217,7 @@ class SelfPlay(Run):
                 "'colocate'"
             )
         policy = self.start_policies()[1] if self.is_main else None
-        self.watch_first(
+        self.add_first_callback(
             AgainstStart(
                 self.trainer,
                 policy,
@@ -251,15 +255,15 @@ class SelfPlay(Run):
             )
         return best
 
-    def watching(self) -> AbstractContextManager[Watchdog]:
-        return watched_stages(self.trainer, self.job.stall_after)
+    def stages_context(self) -> AbstractContextManager[Watchdog]:
+        return watch_stages(self.trainer, self.job.stall_after)
 
     def train(self) -> None:
         """Trains, and takes the time."""
         self.announce(describe(self.first_step, self.args, self.extended))
         args, began = self.args, time.monotonic()
         num = round((args.generation_batch_size or 0) * args.generations_per_step)
-        self.fit(ShownFigures("self-play", "episodes", num, figures_of), args.window)
+        self.fit(ProgressFormat("self-play", "episodes", num, figures_of), args.window)
         self.profile = profile_of(self.trainer.clock)  # before the last evaluation
         steps = self.trainer.state.global_step - self.first_step
         self.speed = round(steps * num / (time.monotonic() - began), 1)

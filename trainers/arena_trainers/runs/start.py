@@ -20,10 +20,10 @@ from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.runs.tiny import (
-    _words,
     catalogue_tokenizer,
     tiny_model,
     tiny_tokenizer,
+    words_of_games,
 )
 from arena_trainers.terminal import Console
 from arena_trainers.train.config import TurnGRPOConfig
@@ -52,7 +52,7 @@ def load_tokenizer(
     if folder is None and job.vocab_size:
         return catalogue_tokenizer(options, job.vocab_size)
     if folder is None:
-        return tiny_tokenizer(_words((p.game for p in plans), options))
+        return tiny_tokenizer(words_of_games((p.game for p in plans), options))
     try:
         AutoConfig.from_pretrained(folder)
         tokenizer = AutoTokenizer.from_pretrained(folder)

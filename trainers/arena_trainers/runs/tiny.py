@@ -37,7 +37,9 @@ _CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>"
     "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-_CONTEXT = 32_768  # tokens of the tiny model, which learns all of its positions itself
+TINY_CONTEXT = (
+    32_768  # tokens of the tiny model, which learns all of its positions itself
+)
 _SPECIAL = ["<|pad|>", "<|unk|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
 
 
@@ -94,7 +96,7 @@ def _with_template(core: Tokenizer) -> PreTrainedTokenizerFast:
         additional_special_tokens=["<|system|>", "<|user|>", "<|assistant|>"],
         chat_template=_CHAT_TEMPLATE,
         clean_up_tokenization_spaces=False,
-        model_max_length=_CONTEXT,
+        model_max_length=TINY_CONTEXT,
     )
 
 
@@ -130,7 +132,7 @@ def tiny_config(
         num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=hidden_size // 4,
-        max_position_embeddings=_CONTEXT,
+        max_position_embeddings=TINY_CONTEXT,
         initializer_range=hidden_size**-0.5,
         tie_word_embeddings=True,
         bos_token_id=None,
@@ -166,8 +168,9 @@ def tiny_tokenizer_of(
         games_of_rows = [
             make_game(spec["id"], **spec.get("params", {})) for spec in games
         ]
-    return tiny_tokenizer(_words(games_of_rows, options))
+    return tiny_tokenizer(words_of_games(games_of_rows, options))
 
 
-def _words(games: Iterable[AnyGame], options: PromptOptions) -> Iterator[str]:
+def words_of_games(games: Iterable[AnyGame], options: PromptOptions) -> Iterator[str]:
+    """Texts with the words of several games."""
     return (text for game in games for text in words_of(game, options))

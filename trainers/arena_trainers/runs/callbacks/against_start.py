@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from arena_trainers.train.trainer import TurnGRPOTrainer
 
 
-SCORE = "against_start"  # of metrics: arena/<game>/against_start
+START_METRIC = "against_start"  # of metrics: arena/<game>/against_start
 
 
 class AgainstStart(Measuring):
@@ -51,7 +51,7 @@ class AgainstStart(Measuring):
         for plan in different_games(self.trainer.games.plans):
             learner = self.trainer.matching.learner
             mean, error = score_against(plan, learner, start, self.num_episodes)
-            name = f"arena/{plan.name}/{SCORE}"
+            name = f"arena/{plan.name}/{START_METRIC}"
             figures |= {name: mean, f"{name}_error": error}
         return figures
 

@@ -24,20 +24,20 @@ from typing import TYPE_CHECKING, Any
 from accelerate.utils import gather_object
 from transformers import TrainerState
 
-from arena_trainers.runs.callbacks.against_start import SCORE
+from arena_trainers.runs.callbacks.against_start import START_METRIC
 from arena_trainers.runs.callbacks.callback import Callback
 from arena_trainers.runs.callbacks.nash_conv import NASH_CONV
-from arena_trainers.runs.folder import partial
+from arena_trainers.runs.folder import partial_name
 from arena_trainers.train.games import GamePlan
 
 if TYPE_CHECKING:
     from arena_trainers.train.trainer import TurnGRPOTrainer
 
 
-FOLDER, FILE = "best", "best.json"
-RETURN = "mean return"
-LEARNERS = "mean return of the seats that learn"
-HELD_OUT = "score against the start"
+BEST_FOLDER, BEST_FILE = "best", "best.json"
+MEAN_RETURN = "mean return"
+LEARNER_RETURN = "mean return of the seats that learn"
+START_SCORE = "score against the start"
 NO_SCORE = (
     "no best model is kept: training measured no score. It measures the exact NashConv of "
     "a small game if evaluate_every is above 0 (not of an agent or roles), the mean return of one cooperative game or "
@@ -52,7 +52,7 @@ class BestScore:
     Attributes:
         step: optimizer steps that it has been trained for.
         score: its score.
-        metric: `NASH_CONV`, where lower is better, or `RETURN`, `LEARNERS` or `HELD_OUT`.
+        metric: `NASH_CONV`, where lower is better, or `MEAN_RETURN`, `LEARNER_RETURN` or `START_SCORE`.
     """
 
     step: int
@@ -70,7 +70,7 @@ def read_best(folder: Path) -> BestScore | None:
     Raises:
         ValueError: the file is not one that a run wrote.
     """
-    path = folder / FOLDER / FILE
+    path = folder / BEST_FOLDER / BEST_FILE
     if not path.is_file():
         return None
     try:
@@ -99,15 +99,15 @@ def score_metric(
     """
     game = plans[0].game
     if plans[0].lineups and len(plans) == 1 and not has_curriculum:
-        return LEARNERS
+        return LEARNER_RETURN
     if measures_nash_conv:
         return NASH_CONV
     if len(plans) > 1:
         return None
     is_common = game.num_players == 1 or game.kind == "cooperative"
     if is_common and not has_curriculum:
-        return RETURN
-    return HELD_OUT if plays_start else None
+        return MEAN_RETURN
+    return START_SCORE if plays_start else None
 
 
 class BestModel(Callback):
@@ -141,10 +141,12 @@ class BestModel(Callback):
 
     def _save(self, best: BestScore) -> None:
         """Every process takes part, as for a checkpoint; the old model goes last."""
-        part = self.folder / partial(FOLDER)
+        part = self.folder / partial_name(BEST_FOLDER)
         self.trainer.save_model(str(part), _internal_call=True)
         if self.trainer.args.should_save:
-            (part / FILE).write_text(json.dumps(asdict(best)) + "\n", encoding="utf-8")
+            (part / BEST_FILE).write_text(
+                json.dumps(asdict(best)) + "\n", encoding="utf-8"
+            )
             finish_swap(self.folder)
 
 
@@ -164,14 +166,14 @@ def score_of(logs: Mapping[str, Any], metric: str) -> float | None:
     >>> logs = {"arena/hanabi/player_0/return": 2.0}
     >>> score_of(logs | {"arena/hanabi/against/random/return": 0.0}, "mean return")
     2.0
-    >>> score_of(logs | {"arena/hanabi/against/random/return": 1.0}, LEARNERS)
+    >>> score_of(logs | {"arena/hanabi/against/random/return": 1.0}, LEARNER_RETURN)
     1.0
     """
     names = [NASH_CONV]
     if metric != NASH_CONV:
-        end = f"/{SCORE}" if metric == HELD_OUT else "/return"
+        end = f"/{START_METRIC}" if metric == START_SCORE else "/return"
         names = [n for n in logs if n.startswith("arena/") and n.endswith(end)]
-        names = [n for n in names if ("/against/" in n) == (metric == LEARNERS)]
+        names = [n for n in names if ("/against/" in n) == (metric == LEARNER_RETURN)]
     values = [logs[name] for name in names if logs.get(name) is not None]
     score = sum(values) / len(values) if values else math.nan
     return score if math.isfinite(score) else None
@@ -183,8 +185,10 @@ def finish_swap(folder: Path) -> None:
     `best.json` is the last file of a model, so a folder that has it is complete. A run that
     was killed at any line of this function finishes it when it resumes.
     """
-    best, part, old = (folder / name for name in (FOLDER, partial(FOLDER), "best.old"))
-    if (part / FILE).is_file():
+    best, part, old = (
+        folder / name for name in (BEST_FOLDER, partial_name(BEST_FOLDER), "best.old")
+    )
+    if (part / BEST_FILE).is_file():
         shutil.rmtree(old, ignore_errors=True)
         if best.exists():
             best.rename(old)

@@ -15,7 +15,7 @@ from typing import Any
 
 from transformers import TrainerState
 
-from arena_trainers.runs.callbacks.against_start import SCORE
+from arena_trainers.runs.callbacks.against_start import START_METRIC
 from arena_trainers.runs.callbacks.callback import Callback
 
 ENTROPY, LEGAL, TOKENS = "entropy", "arena/legal_rate", "arena/reply_tokens"
@@ -81,10 +81,10 @@ class CollapseWarnings(Callback):
                 f"replies went from {first:.3g} tokens to {tokens:.3g}; read some of them "
                 "with arena replay in rollouts/",
             )
-        for name in (n for n in logs if n.endswith(f"/{SCORE}")):
+        for name in (n for n in logs if n.endswith(f"/{START_METRIC}")):
             mean, error = logs[name], logs[f"{name}_error"]
             if mean + 2 * error < 0:
-                game = name.removeprefix("arena/").removesuffix(f"/{SCORE}")
+                game = name.removeprefix("arena/").removesuffix(f"/{START_METRIC}")
                 yield (
                     name,
                     f"in {game} the model is worse than at the start, by {-mean:.3g} "

@@ -29,8 +29,8 @@ _SHOWN_PARTS = {
 
 
 @contextmanager
-def shown_progress(
-    trainer: Trainer, console: Console, is_main: bool, look: "ShownFigures"
+def show_progress(
+    trainer: Trainer, console: Console, is_main: bool, look: "ProgressFormat"
 ) -> Iterator[None]:
     """Shows a bar in a terminal during training, else a line at each logging step.
 
@@ -56,7 +56,7 @@ def shown_progress(
 
 
 @dataclass(frozen=True)
-class ShownFigures:
+class ProgressFormat:
     """The figures that a run shows of its progress.
 
     Attributes:
@@ -80,7 +80,7 @@ class ProgressBar(Callback):
         look: what is shown.
     """
 
-    def __init__(self, progress: Progress, look: ShownFigures) -> None:
+    def __init__(self, progress: Progress, look: ProgressFormat) -> None:
         self.progress, self.look = progress, look
         self._shown = -1
 
@@ -108,7 +108,7 @@ class ProgressLines(Callback):
         look: what is shown.
     """
 
-    def __init__(self, console: Console, look: ShownFigures) -> None:
+    def __init__(self, console: Console, look: ProgressFormat) -> None:
         self.console, self.look = console, look
 
     def begun(self, state: TrainerState) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from arena_trainers.train.trainer import TurnGRPOTrainer
 
 
-MAX_SHOWN = 200  # characters
+MAX_CHARACTERS = 200  # characters
 
 
 def escaped(text: str) -> str:
@@ -21,7 +21,7 @@ def escaped(text: str) -> str:
     >>> print(escaped("bet" + chr(27) + "[2J"))
     'bet\x1b[2J'
     """
-    return ascii(text[:MAX_SHOWN]) + ("..." if text[MAX_SHOWN:] else "")
+    return ascii(text[:MAX_CHARACTERS]) + ("..." if text[MAX_CHARACTERS:] else "")
 
 
 class SampleReplies(Callback):
@@ -62,7 +62,9 @@ def sample_reply(trainer: "TurnGRPOTrainer", number: int) -> str:
     advantage = advantage_by_turn(trainer.last_turns, trainer.last_credit.advantage)
     plan = trainer.games.plans[record.game]
     prompt = turn.messages[-1]["content"]  # its end differs from turn to turn
-    end = ("..." if prompt[:-MAX_SHOWN] else "") + escaped(prompt[-MAX_SHOWN:])
+    end = ("..." if prompt[:-MAX_CHARACTERS] else "") + escaped(
+        prompt[-MAX_CHARACTERS:]
+    )
     action = "none"
     if turn.action is not None:
         action = escaped(plan.game.action_text(turn.state, turn.action))

@@ -23,7 +23,7 @@ _OURS = ("arena_trainers", "arena_wrappers", "arena_envs")
 
 
 @contextmanager
-def watched_stages(trainer: Trainer, seconds: float) -> Iterator["Watchdog"]:
+def watch_stages(trainer: Trainer, seconds: float) -> Iterator["Watchdog"]:
     """Within this context a late stage of a run prints a line on stderr.
 
     The first stage is the start of training, which sends a server its weights. Each step of
@@ -94,11 +94,13 @@ class Watchdog(Callback):
             waited += self.seconds
             frame = sys._current_frames().get(self.thread)
             if frame is not None:
-                line = f"{self._where}: no end after {waited:g} s; {waits_for(frame)}"
+                line = (
+                    f"{self._where}: no end after {waited:g} s; {describe_wait(frame)}"
+                )
                 print(line, file=sys.stderr, flush=True)
 
 
-def waits_for(frame: FrameType | None) -> str:
+def describe_wait(frame: FrameType | None) -> str:
     """Names what a thread waits for, by the calls that it is in; the innermost one counts."""
     function = url = ""
     while frame is not None:
@@ -110,7 +112,7 @@ def waits_for(frame: FrameType | None) -> str:
             num, policy = len(frame.f_locals["requests"]), frame.f_locals["policy"]
             return _waits_for_policy(policy, num, url)
         if isinstance(itself, asyncio.AbstractEventLoop) and name == "run_forever":
-            policies = _asked_in(itself)
+            policies = _awaited_policies(itself)
             if policies:
                 most = max(policies, key=len)
                 return _waits_for_policy(most[0], len(most))
@@ -133,7 +135,7 @@ def _waits_for_policy(policy: Policy, num: int, url: str = "") -> str:
     return f"waits for policy {policy.name!r}{at}, {requests}"
 
 
-def _asked_in(loop: asyncio.AbstractEventLoop) -> list[list[Policy]]:
+def _awaited_policies(loop: asyncio.AbstractEventLoop) -> list[list[Policy]]:
     """The policies that tasks of an event loop wait for, each as often as it is asked."""
     policies: dict[int, list[Policy]] = {}
     for task in asyncio.all_tasks(loop):

@@ -31,7 +31,7 @@ from arena_trainers.runs.checks.memory import (
     GPU_SIZES,
     Method,
     assumptions,
-    fit,
+    gpu_settings,
     hours,
     play_memory,
     start_memory,
@@ -80,16 +80,18 @@ def known_config(model: str, folder: Path | None) -> PreTrainedConfig:
 
 
 SUITE = "mars"
-REWARD_MODEL = "reward models of columns: their memory and time are not counted"
+REWARD_MODEL_NOTE = "reward models of columns: their memory and time are not counted"
 WIDTH, LABEL = 80, 12  # columns
-ESTIMATED = (
+ESTIMATED_NOTE = (
     f"prompts: {CHARACTERS_PER_TOKEN:g} characters per token, as no tokenizer is here"
 )
-SERVER = (
+SERVER_NOTE = (
     "vllm_mode 'server': its GPU holds the KV cache and a copy of the weights; the figures of "
     "generation here are those of transformers"
 )
-SAMPLE = 4096  # tokens whose activations are shown where memory decides how many run
+SHOWN_TOKENS = (
+    4096  # tokens whose activations are shown where memory decides how many run
+)
 Encode = Callable[[Sequence[Message]], int]
 
 
@@ -105,7 +107,7 @@ def plan_lines(
     job, args = read_options(settings)
     args.check_own()
     steps = checks(job, args, folder, resume=resume)
-    local, absent = _local(job.model)
+    local, absent = _model_folder(job.model)
     refused = _refusals([*steps, lambda: check_columns(job, args)]) + absent
     games = games_of(args)
     config, encode, chat = _model_and_chat(job, args, games, local)
@@ -122,22 +124,22 @@ def plan_lines(
             f"{args.max_steps} steps on one GPU: {generating:.1f} hours of generation, "
             f"{training:.1f} of training"
         )
-        lines += [*gpu_table(method, load), "", *_headed("time".ljust(LABEL), text)]
+        lines += [*gpu_table(method, load), "", *_hanging("time".ljust(LABEL), text)]
     assumed = assumptions(method)
     if by_server(args):
-        assumed.insert(0, SERVER)
+        assumed.insert(0, SERVER_NOTE)
     if any(isinstance(source, dict) for source in job.columns.values()):
-        assumed.append(REWARD_MODEL)
+        assumed.append(REWARD_MODEL_NOTE)
     if encode is estimated_length:
-        assumed.insert(0, ESTIMATED)
+        assumed.insert(0, ESTIMATED_NOTE)
     refused += _refusals([lambda: adapters.check_memory(method.learners, method.free)])
     if not (args.use_cpu or torch.accelerator.is_available()):
         refused.append(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
             "--use_vllm false"
         )
-    lines += [*suite_table(games, job.model), "", "assumed", *_listed(assumed), ""]
-    lines += ["refused on this machine", *_listed(refused or ["nothing"])]
+    lines += [*suite_table(games, job.model), "", "assumed", *_bullets(assumed), ""]
+    lines += ["refused on this machine", *_bullets(refused or ["nothing"])]
     return lines, refused
 
 
@@ -152,7 +154,7 @@ def _refusals(steps: Sequence[Callable[[], object]]) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def _local(model: str) -> tuple[Path | None, list[str]]:
+def _model_folder(model: str) -> tuple[Path | None, list[str]]:
     """The folder of the model, and what is to be said where there is none."""
     if model == "tiny":
         return None, []
@@ -251,7 +253,7 @@ def _size_lines(
     figures = {
         "model": job.model,
         "parameters": f"{total}; trained: {trained}",
-        "games": ", ".join(_names(games, args.opponents)),
+        "games": ", ".join(_game_names(games, args.opponents)),
         "step": f"{load.episodes} episodes in groups of {args.num_generations}, about "
         f"{load.rows:,} rows and {load.tokens:,} tokens",
         "prompts": f"{load.prompt_tokens:.0f} tokens on average, {load.longest_prompt} at "
@@ -262,11 +264,11 @@ def _size_lines(
     return [
         line
         for label, text in figures.items()
-        for line in _headed(label.ljust(LABEL), text)
+        for line in _hanging(label.ljust(LABEL), text)
     ]
 
 
-def _names(games: Sequence[GamePlan], opponents: object) -> list[str]:
+def _game_names(games: Sequence[GamePlan], opponents: object) -> list[str]:
     """The games; one that is listed again has its seats, or the opponents of the run."""
     counts = Counter(game.name for game in games)
     return [
@@ -281,7 +283,7 @@ def memory_table(method: Method, load: Load) -> list[str]:
     """The memory of the supervised start and of self-play, by part."""
     start = start_memory(method) if method.has_start else {}
     play = play_memory(method)
-    bound = min(method.max_tokens or SAMPLE, load.tokens)
+    bound = min(method.max_tokens or SHOWN_TOKENS, load.tokens)
     name = f"activations of {bound:,} tokens{'' if method.max_tokens else ' *'}"
     play[name] = float(bound * method.token_bytes)
     if start:
@@ -329,7 +331,7 @@ def gpu_table(method: Method, load: Load) -> list[str]:
     heads = ["GPU", "max_tokens_per_forward", last]
     rows = [tuple([*heads, "replies at once"] if method.engine else heads)]
     for gib in GPU_SIZES:
-        settings = fit(method, load, gib)
+        settings = gpu_settings(method, load, gib)
         cells = [f"{gib} GiB", f"{settings.tokens}", f"{settings.replies}"]
         if method.engine:
             cells[2:] = [f"{settings.share:.2f}", f"{settings.replies}"]
@@ -348,10 +350,10 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _headed(head: str, text: str) -> list[str]:
+def _hanging(head: str, text: str) -> list[str]:
     indent = " " * len(head)
     return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=indent)
 
 
-def _listed(items: Sequence[str]) -> list[str]:
-    return [line for item in items for line in _headed("- ", item)]
+def _bullets(items: Sequence[str]) -> list[str]:
+    return [line for item in items for line in _hanging("- ", item)]

@@ -8,7 +8,7 @@ from transformers import AutoConfig
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.context import context_length
 from arena_trainers.lm.policy import CHECKED
-from arena_trainers.runs.tiny import _CONTEXT
+from arena_trainers.runs.tiny import TINY_CONTEXT
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.settings import Draft
@@ -61,7 +61,7 @@ _MARKS = 64  # tokens that a chat template adds to a message, at most
 
 def context_of(folder: Path | None, args: TurnGRPOConfig) -> int | None:
     """Most tokens of a prompt with its reply, of a given model or the tiny one; None for no limit."""
-    limits: list[int | None] = [_CONTEXT]
+    limits: list[int | None] = [TINY_CONTEXT]
     if folder is not None:
         limits = [context_length(AutoConfig.from_pretrained(folder))]
     if args.use_vllm:

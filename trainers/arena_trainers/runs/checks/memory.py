@@ -115,7 +115,7 @@ def _overhead(method: Method) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Fit:
+class GpuSettings:
     """Settings for a GPU of some size.
 
     Attributes:
@@ -131,7 +131,7 @@ class Fit:
     share: float = 0.0
 
 
-def fit(method: Method, load: Load, gib: int) -> Fit:
+def gpu_settings(method: Method, load: Load, gib: int) -> GpuSettings:
     """Settings for a GPU: training gets half of what is free, generation the other half."""
     usable = USABLE * gib * GIB
     free = usable - sum(play_memory(method).values())
@@ -145,8 +145,8 @@ def fit(method: Method, load: Load, gib: int) -> Fit:
         room = share * gib * GIB - method.engine_bytes - OVERHEAD
     replies = int(room / (load.longest * method.kv_bytes))
     if tokens < load.longest or replies < 1:
-        return Fit(gib)
-    return Fit(gib, tokens, min(replies, load.batch), share)
+        return GpuSettings(gib)
+    return GpuSettings(gib, tokens, min(replies, load.batch), share)
 
 
 def _tokens(free: float, size: int) -> int:

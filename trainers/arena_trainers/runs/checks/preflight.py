@@ -54,7 +54,7 @@ from arena_trainers.train.together import check_together
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person
 
-NEEDED = (
+REQUIRED_PACKAGES = (
     "torch",
     "transformers",
     "trl",
@@ -69,7 +69,7 @@ NEEDED = (
 REPORTERS: dict[str, list[str]] = json.loads(
     Path(__file__).with_name("reporters.json").read_text("utf-8")
 )
-TRACKED = ("tensorboard", "trackio")  # those of the extra `track`
+TRACK_REPORTERS = ("tensorboard", "trackio")  # those of the extra `track`
 
 
 def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
@@ -94,7 +94,7 @@ def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Draft]:
     Raises:
         ValueError: an option is unknown or of another type, or the job's are out of range.
     """
-    options, values = converted(settings)
+    options, values = convert_settings(settings)
     job_options = {o.name for o in options_of(JobConfig).values()}
     job = JobConfig(
         **{name: value for name, value in values.items() if name in job_options}
@@ -135,7 +135,7 @@ def checks(
             check_new(folder)
 
     return [
-        lambda: extras.require(NEEDED, "train"),
+        lambda: extras.require(REQUIRED_PACKAGES, "train"),
         lambda: check_reporters(draft.report_to),
         draft.check_own,
         lambda: check_batches(draft),
@@ -278,7 +278,7 @@ def _sizes_of(start: str, job: JobConfig) -> dict[str, Any]:
     )
 
 
-def converted(
+def convert_settings(
     settings: Mapping[str, Any],
 ) -> tuple[dict[str, Option], dict[str, Any]]:
     """Every option, and the given values, converted to the types of their options."""
@@ -314,7 +314,9 @@ def check_reporters(report_to: str | Sequence[str] | None) -> None:
         if packages and not any(map(extras.is_installed, packages)):
             package = packages[0].replace(".", "-")
             todo = (
-                install_advice("track") if name in TRACKED else f"pip install {package}"
+                install_advice("track")
+                if name in TRACK_REPORTERS
+                else f"pip install {package}"
             )
             raise ValueError(
                 f"report_to={name!r} needs the package {packages[0]!r}; {todo}"

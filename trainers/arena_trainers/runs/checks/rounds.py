@@ -18,11 +18,11 @@ from arena_trainers.train.games import GamePlan
 from arena_trainers.trial import trial
 from arena_wrappers import make_policy, play
 
-COMPARE_SIBLINGS = ("branch_pairs", "revisions")  # selectors
+SIBLING_SELECTORS = ("branch_pairs", "revisions")  # selectors
 _KINDS = {"Completion": "completions", "Label": "labels", "Pair": "pairs"}
 
 
-def checked(
+def check_stages(
     stages: RoundStages,
     folder: Path,
     shared: Mapping[str, Any],
@@ -59,7 +59,7 @@ def _selector(
     ((name, options_in_recipe),) = select.items()
     options = dict(options_in_recipe)
     has_corrections = name == "revisions" and retries  # it also reads those
-    if name in COMPARE_SIBLINGS and play.branch is None and not has_corrections:
+    if name in SIBLING_SELECTORS and play.branch is None and not has_corrections:
         advice = ""
         if name == "revisions":
             advice = ", or on_invalid: retry beside rounds"
@@ -106,7 +106,7 @@ def _check_train(stages: RoundStages, folder: Path) -> None:
             f"trainer {trainer!r} trains a model that chooses no replies, so that no "
             "further round could be played; give another rounds.train.trainer"
         )
-    selector_rows = rows_of(selector)
+    selector_rows = kind_of_rows(selector)
     if selector_rows is not None and selector_rows != kind.rows:
         raise ValueError(
             f"trainer {trainer!r} learns from {kind.rows}, and selector {selector!r} "
@@ -116,10 +116,10 @@ def _check_train(stages: RoundStages, folder: Path) -> None:
     trainer_args(kind.config, stages.train, folder, is_tiny=False)
 
 
-def rows_of(selector: str) -> str | None:
+def kind_of_rows(selector: str) -> str | None:
     """The kind of rows that a selector gives by its annotation; None if it does not say.
 
-    >>> rows_of("wins"), rows_of("branch_pairs"), rows_of("rule_labels")
+    >>> kind_of_rows("wins"), kind_of_rows("branch_pairs"), kind_of_rows("rule_labels")
     ('completions', 'pairs', 'labels')
     """
     annotation = str(get_type_hints(selectors.find(selector)).get("return"))

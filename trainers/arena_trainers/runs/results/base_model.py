@@ -10,7 +10,7 @@ from huggingface_hub import ModelCard
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.models import CARD
 
-_LICENCE = ("license", "license_name", "license_link")  # the hub's keys
+_LICENCE_KEYS = ("license", "license_name", "license_link")  # the hub's keys
 
 
 class BaseModel(NamedTuple):
@@ -43,7 +43,7 @@ def base_model(name: str, folder: Path | None) -> BaseModel:
         return BaseModel(name, smollm2.HUB_ID, {"license": smollm2.LICENCE})
     stated = front_matter(folder / CARD)
     licence = {
-        key: value for key in _LICENCE if isinstance(value := stated.get(key), str)
+        key: value for key in _LICENCE_KEYS if isinstance(value := stated.get(key), str)
     }
     if licence.get("license") == "unknown":  # the hub's name for none
         licence = {}

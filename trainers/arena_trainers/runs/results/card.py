@@ -112,7 +112,7 @@ def model_card(source: CardSource, model: str) -> ModelCard:
         f"A language model trained {source.how} with [arena-envs]({HOME}).",
         "## Model",
         _model_table(source),
-        *(_played(source, model) if source.outcomes else []),
+        *(_results_and_use(source, model) if source.outcomes else []),
         "## Recipe",
         f"`arena train {CONFIG}` repeats the run with this file."
         + (" Paths have their last part only here." if folders else ""),
@@ -125,14 +125,14 @@ def model_card(source: CardSource, model: str) -> ModelCard:
     return ModelCard(without_folders(card, folders))
 
 
-def _played(source: CardSource, model: str) -> list[str]:
+def _results_and_use(source: CardSource, model: str) -> list[str]:
     return [
         "## Results",
         "*Against* is who played the other seats: the model itself or a baseline. "
         "Intervals are of 95 %.",
         *_results(source.outcomes),
         "## Evaluate it and play with it",
-        _use(source, model),
+        _commands(source, model),
     ]
 
 
@@ -187,7 +187,7 @@ def _model_table(source: CardSource) -> str:
             ("base model", _NO_BASE if job.model == "tiny" else code(base.name)),
             ("licence", _licence(base, job.model == "tiny")),
             ("games", ", ".join(code(plan.name) for plan in source.plans)),
-            ("trained", _adapters(source) or _whole(source)),
+            ("trained", _adapters(source) or _whole_models(source)),
             *source.training,
             ("recipe", code(recipe) if recipe else "options"),
         ],
@@ -206,7 +206,7 @@ def _adapters(source: CardSource) -> str:
     return f"LoRA adapter of rank {rank}" if rank else ""
 
 
-def _whole(source: CardSource) -> str:
+def _whole_models(source: CardSource) -> str:
     if not getattr(source.args, "roles", {}):
         return "all weights"
     args = source.args
@@ -244,7 +244,7 @@ def _results(outcomes: Iterable[GameOutcome]) -> list[str]:
     return parts
 
 
-def _use(source: CardSource, model: str) -> str:
+def _commands(source: CardSource, model: str) -> str:
     """Commands for a shell in the folder of the card."""
     name = player_of(f"lm:{model}", source.args)
     lines = [

@@ -6,7 +6,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from arena_eval.baselines import solver_of
-from arena_trainers.runs.callbacks.best import LEARNERS, NO_SCORE, RETURN, BestModel
+from arena_trainers.runs.callbacks.best import (
+    LEARNER_RETURN,
+    MEAN_RETURN,
+    NO_SCORE,
+    BestModel,
+)
 from arena_trainers.runs.results.files import REPORT
 from arena_trainers.runs.results.measure import EXACT_SOLVERS
 from arena_trainers.train.config import TurnGRPOConfig
@@ -95,7 +100,7 @@ def best_line(
         return f"the best model of training is in {folder / 'best'} ({best_model.best})"
     state = best_model.trainer.state
     steps = state.global_step
-    is_return = best_model.metric in (RETURN, LEARNERS)
+    is_return = best_model.metric in (MEAN_RETURN, LEARNER_RETURN)
     if not is_return and steps < every:
         return (
             f"no best model is kept: the run had {steps} steps, fewer than evaluate_every "

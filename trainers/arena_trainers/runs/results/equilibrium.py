@@ -12,9 +12,11 @@ from arena_envs.solvers import (
     nash_conv,
 )
 
-MAX_SHOWN = 32  # information states
+MAX_COMPARED_STATES = 32  # information states
 NUM_ITERATIONS = 1000  # of CFR+; 0.1 s in Kuhn poker
-NEAR = 0.01  # largest NashConv of an equilibrium, over the range of returns
+MAX_EQUILIBRIUM_NASH_CONV = (
+    0.01  # largest NashConv of an equilibrium, over the range of returns
+)
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,12 @@ class Comparison:
     nash_conv: float | None
 
 
-def beside_equilibrium(
+def compare_with_equilibrium(
     name: str, game: AnyGame, policy: Mapping[Key, Sequence[float]]
 ) -> Comparison | None:
-    """The comparison; None in a game of more than `MAX_SHOWN` information states.
+    """The comparison; None in a game of more than `MAX_COMPARED_STATES` information states.
 
-    The equilibrium is the average policy of CFR+ if its NashConv is at most `NEAR` times the
+    The equilibrium is the average policy of CFR+ if its NashConv is at most `MAX_EQUILIBRIUM_NASH_CONV` times the
     range of returns. In games of more than two seats or of general sum, CFR+ may find none.
 
     Args:
@@ -67,13 +69,13 @@ def beside_equilibrium(
         policy: the action probabilities of the policy, by information state.
     """
     states = information_states(game)
-    if not 0 < len(states) <= MAX_SHOWN:
+    if not 0 < len(states) <= MAX_COMPARED_STATES:
         return None
     solver = CFRPlus(game)
     solver.run(NUM_ITERATIONS)
     average = solver.average_policy()
     conv = nash_conv(game, average)
-    is_near = conv <= NEAR * (game.max_return - game.min_return)
+    is_near = conv <= MAX_EQUILIBRIUM_NASH_CONV * (game.max_return - game.min_return)
     try:
         order = sorted(states.items(), key=lambda item: item[0])
     except TypeError:  # information states that cannot be compared

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 # the base is of the client's package, which differs by version; the others are OSError
-ERRORS: Any = (OSError, HfHubHTTPError.__bases__[0])
+HUB_ERRORS: Any = (OSError, HfHubHTTPError.__bases__[0])
 
 
 def check_push(args: TrainingArguments) -> None:
@@ -38,7 +38,7 @@ def check_push(args: TrainingArguments) -> None:
         )
     try:
         HfApi().whoami()
-    except ERRORS as error:
+    except HUB_ERRORS as error:
         raise ValueError(
             f"push_to_hub needs the Hugging Face hub: {_first_line(error)}; log in "
             "with `hf auth login`, or leave push_to_hub out"
@@ -61,7 +61,7 @@ def push_model(folder: Path, trainer: Trainer) -> str:
                 "training_args.bin"
             ],  # a pickle with paths of this machine
         )
-    except ERRORS as error:
+    except HUB_ERRORS as error:
         return (
             f"warning: the model was not pushed: {_first_line(error)}; push it with: "
             f"hf upload {repo} {folder / 'model'}"

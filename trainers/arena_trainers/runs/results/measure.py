@@ -13,7 +13,7 @@ from arena_eval.baselines import solver_of
 from arena_eval.exploit import requests_of
 from arena_eval.result_rows import ResultRow, measured, rows_of
 from arena_trainers.matchmaking.protocol import SELF
-from arena_trainers.runs.results.equilibrium import Comparison, beside_equilibrium
+from arena_trainers.runs.results.equilibrium import Comparison, compare_with_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import (
@@ -26,10 +26,12 @@ from arena_wrappers import (
 )
 
 MAX_COUNTED_STATES = 20_000  # of a game whose information states are counted
-LONG = 10.0  # seconds of an exact measurement that is announced
-SMALL = 100  # information states of a game that costs less than the episodes of a stage
-TRIED = 8  # information states that are scored to tell how long all take
-MAX_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
+ANNOUNCED_SECONDS = 10.0  # seconds of an exact measurement that is announced
+CHEAP_STATES = (
+    100  # information states of a game that costs less than the episodes of a stage
+)
+NUM_TIMED_STATES = 8  # information states that are scored to tell how long all take
+MAX_PAIRING_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
 EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes
 
 
@@ -127,13 +129,15 @@ class GameMeter:
             return (
                 f"{subject}: not measured; --exact_states {self.num_states} measures it"
             )
-        if self.num_states <= SMALL:
+        if self.num_states <= CHEAP_STATES:
             return None
-        requests = list(requests_of(self.game, self.options).values())[:TRIED]
+        requests = list(requests_of(self.game, self.options).values())[
+            :NUM_TIMED_STATES
+        ]
         began = time.monotonic()
         policy.action_probs(requests)
         each = (time.monotonic() - began) / len(requests)
-        if (seconds := each * self.num_states) < LONG:
+        if (seconds := each * self.num_states) < ANNOUNCED_SECONDS:
             return None
         when = (
             f"before, every {every} steps of and after" if every else "before and after"
@@ -148,7 +152,7 @@ class GameMeter:
     ) -> list[Episode]:
         """Adds a stage: play on fixed seeds and, where possible, exact NashConv.
 
-        Play is self-play and, in a run against others, at most `MAX_EPISODES` for each of its
+        Play is self-play and, in a run against others, at most `MAX_PAIRING_EPISODES` for each of its
         line-ups.
 
         Args:
@@ -185,7 +189,7 @@ class GameMeter:
         return episodes
 
     def _against_others(self, policy: Policy) -> ResultRow:
-        num = min(self.num_episodes, MAX_EPISODES)
+        num = min(self.num_episodes, MAX_PAIRING_EPISODES)
         by_seat: dict[int, list[Episode]] = {}
         for lineup in self.plan.lineups:
             seats = [policy if s == SELF else self._opponents[s] for s in lineup]
@@ -208,7 +212,7 @@ class GameMeter:
     def evaluate(self, policy: Policy) -> Evaluation | None:
         """The policy in each seat against random play, and against the solver if exact.
 
-        Each pairing has `MAX_EPISODES` episodes, or `num_episodes` if that is fewer. None in
+        Each pairing has `MAX_PAIRING_EPISODES` episodes, or `num_episodes` if that is fewer. None in
         games of one seat and in cooperative games, where self-play is the whole evaluation.
         """
         game = self.plan.game
@@ -224,7 +228,7 @@ class GameMeter:
             policy,
             env,
             names,
-            min(self.num_episodes, MAX_EPISODES),
+            min(self.num_episodes, MAX_PAIRING_EPISODES),
             prompt=self._prompt,
             baselines=False,
             on_error="raise",
@@ -234,7 +238,7 @@ class GameMeter:
         """The policy of the last stage and an equilibrium; None in larger games."""
         if self.game is None or self._table is None:
             return None
-        return beside_equilibrium(self.plan.name, self.game, self._table)
+        return compare_with_equilibrium(self.plan.name, self.game, self._table)
 
     def outcome(self, policy: Policy) -> "GameOutcome":
         """The results in the game, with an evaluation of the policy of the last stage."""

@@ -29,7 +29,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def kept_metrics(path: Path, last_step: int) -> list[dict[str, Any]]:
+def metrics_until(path: Path, last_step: int) -> list[dict[str, Any]]:
     """The metrics up to a step; deletes later ones from the file."""
     if not path.exists():
         return []

@@ -19,13 +19,13 @@ from arena_trainers.train.games import GamePlan
 
 PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
 # options that change the results, and whose defaults depend on the machine or the games
-RESOLVED = ("seed", "bf16", "max_completion_length")
+RESOLVED_OPTIONS = ("seed", "bf16", "max_completion_length")
 
 
 def config_text(
     settings: Mapping[str, Any], args: TrainingArguments, adapter: Path | None = None
 ) -> str:
-    """`config.yaml`: the settings, with the values of `RESOLVED`.
+    """`config.yaml`: the settings, with the values of `RESOLVED_OPTIONS`.
 
     `arena train config.yaml` repeats the run, unless an adapter goes on training.
 
@@ -34,7 +34,9 @@ def config_text(
         args: the trainer's settings that follow from them.
         adapter: folder of the adapter that goes on training, which no option names.
     """
-    resolved = {name: getattr(args, name) for name in RESOLVED if hasattr(args, name)}
+    resolved = {
+        name: getattr(args, name) for name in RESOLVED_OPTIONS if hasattr(args, name)
+    }
     text = yaml.safe_dump({**resolved, **settings}, sort_keys=False)
     comment = "arena train config.yaml repeats this run"
     if adapter is not None:

@@ -17,12 +17,12 @@ CURVES = "curves.png"
 CONV = "exact NashConv"
 
 
-def score_of(path: Path) -> float:
+def read_score(path: Path) -> float:
     """The score in a file of scores; higher is better."""
     return float(json.loads(path.read_text(encoding="utf-8"))["score"])
 
 
-def _entry(folder: Path, path: Path) -> dict[str, Any]:
+def round_entry(folder: Path, path: Path) -> dict[str, Any]:
     """The round of a file of scores, without the single seats of its evaluation."""
     scores = json.loads(path.read_text(encoding="utf-8"))
     here = path.parent
@@ -39,7 +39,7 @@ def _entry(folder: Path, path: Path) -> dict[str, Any]:
     return {**entry, "score": scores["score"], "games": games}
 
 
-def _values(entry: Mapping[str, Any]) -> dict[str, float]:
+def _figures_of(entry: Mapping[str, Any]) -> dict[str, float]:
     """The figures of a round by name: NashConv, and returns against each opponent."""
     figures = {}
     for name, game in entry["games"].items():
@@ -51,26 +51,29 @@ def _values(entry: Mapping[str, Any]) -> dict[str, float]:
     return figures
 
 
-def _table(
+def rounds_table(
     title: str, rounds: Sequence[Mapping[str, Any]], best: Mapping[str, Any]
 ) -> Table:
+    """The rows and scores of each round, and the best one marked."""
     table = Table("round", "rows", "score", title=title)
-    for name in _values(rounds[0]):
+    for name in _figures_of(rounds[0]):
         table.add_column(name, justify="right", overflow="fold")
     for entry in rounds:
         number = "start" if entry["round"] is None else str(entry["round"])
         rows = "" if entry["rows"] is None else f"{entry['rows']:,}"
         mark = " (best)" if entry is best else ""
-        figures = [f"{value:z.3f}" for value in _values(entry).values()]
+        figures = [f"{value:z.3f}" for value in _figures_of(entry).values()]
         table.add_row(number, rows, f"{entry['score']:z.3f}{mark}", *figures)
     return table
 
 
-def _figure(rounds: Sequence[Mapping[str, Any]]) -> "Figure":
+def rounds_figure(rounds: Sequence[Mapping[str, Any]]) -> "Figure":
     """A panel for NashConv, if there is one, and one for returns; the start is at 0."""
     lines: dict[str, list[Curve]] = {CONV: [], "mean return": []}
-    for name in _values(rounds[0]):
-        points = [(number, _values(entry)[name]) for number, entry in enumerate(rounds)]
+    for name in _figures_of(rounds[0]):
+        points = [
+            (number, _figures_of(entry)[name]) for number, entry in enumerate(rounds)
+        ]
         title = CONV if name.endswith(CONV) else "mean return"
         lines[title].append(Curve(name, points))
     charts = [Chart(title, curves) for title, curves in lines.items() if curves]

@@ -19,14 +19,17 @@ NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": Fals
 def outcome_tables(outcome: GameOutcome) -> list[Table]:
     """The results in one game: those of the report, and action probabilities."""
     tables = [
-        *map(_drawn, result_tables({"outcomes": {outcome.name: outcome.to_dict()}}))
+        *map(
+            _terminal_table,
+            result_tables({"outcomes": {outcome.name: outcome.to_dict()}}),
+        )
     ]
     if outcome.comparison is not None:
         tables.append(comparison_table(outcome.comparison))
     return tables
 
 
-def _drawn(table_of_texts: TextTable) -> Table:
+def _terminal_table(table_of_texts: TextTable) -> Table:
     """A table of the report for a terminal, without `SHARES`."""
     caption = "\n".join(table_of_texts.notes) or None
     table = Table(title=table_of_texts.title, caption=caption, **NARROW)
