@@ -17,7 +17,7 @@ from arena_trainers.lm import LMPolicy
 from arena_trainers.runs import (
     NASH_CONV,
     JobConfig,
-    SelfPlay,
+    SelfPlayRun,
     load_recipe,
     read_best,
     read_metrics,
@@ -46,7 +46,7 @@ def trained(folder, **options):
     """What a run printed."""
     out = io.StringIO()
     settings = {**load_recipe("kuhn-tiny"), **SMALL, **options}
-    job = SelfPlay(settings, folder, Console(file=out, width=80))
+    job = SelfPlayRun(settings, folder, Console(file=out, width=80))
     job.prepare()
     job.run()
     return out.getvalue()

@@ -12,12 +12,12 @@ from arena_trainers.lm.adapters import count_weights
 from arena_trainers.runs import load_recipe, recipes
 from arena_trainers.runs.checks import dry_run, memory
 from arena_trainers.runs.checks.dry_run import known_config, plan_lines
-from arena_trainers.runs.checks.load import Load
+from arena_trainers.runs.checks.step_size import StepSize
 
 DOCS = Path(__file__).parents[3] / "docs" / "training.md"
 SHOWN = ("marshal-paper", "smollm2", "at-grpo-roles", "marft", "advevo", "kuhn-tiny")
 FAST = (*SHOWN, "archer", "poad", "ppo")
-LOAD = Load(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
+STEP = StepSize(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
 
 
 @cache
@@ -72,15 +72,15 @@ def test_the_figures_of_qwen3_are_those_worked_by_hand():
 def test_hours_count_the_passes_over_the_weights():
     """32 rows of 110 tokens; 2 FLOP per weight forward, 4 or 2 backward."""
     flop = 596_049_920 * 32 * 110 / (memory.PEAK * memory.UTILISATION) / 3600
-    assert memory.hours(method(), LOAD, 10)[1] == pytest.approx(10 * 6 * flop)
+    assert memory.hours(method(), STEP, 10)[1] == pytest.approx(10 * 6 * flop)
     adapted = method(adapter=1, checkpointing=True, rescored=True)
-    assert memory.hours(adapted, LOAD, 10)[1] == pytest.approx(10 * 8 * flop)
+    assert memory.hours(adapted, STEP, 10)[1] == pytest.approx(10 * 8 * flop)
 
 
 def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
-    found = [memory.gpu_settings(method(engine=True), LOAD, gib) for gib in (4, 16, 80)]
+    found = [memory.gpu_settings(method(engine=True), STEP, gib) for gib in (4, 16, 80)]
     assert found[0].tokens == 0 < found[1].tokens < found[2].tokens
-    assert memory.gpu_settings(method(has_start=True), LOAD, 10).tokens == 0
+    assert memory.gpu_settings(method(has_start=True), STEP, 10).tokens == 0
     for fit in found[1:]:
         used = (
             sum(memory.play_memory(method()).values())

@@ -9,7 +9,7 @@ from huggingface_hub import HfApi, ModelCard, ModelCardData
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from arena_trainers.runs import SelfPlay, build_configs
+from arena_trainers.runs import SelfPlayRun, build_configs
 from arena_trainers.runs.results import card
 from arena_trainers.runs.results.base_model import base_model
 from arena_trainers.runs.results.card import (
@@ -106,7 +106,7 @@ def test_a_run_pushes_its_model_with_a_card_that_names_the_base(
     base_folder, tmp_path, hub, capsys
 ):
     settings = {**SETTINGS, "model": str(base_folder), "push_to_hub": True}
-    job = SelfPlay(settings, tmp_path / "run", Console())
+    job = SelfPlayRun(settings, tmp_path / "run", Console())
     job.prepare()
     job.run()
     folder = tmp_path / "run"
@@ -159,7 +159,7 @@ def test_a_push_that_cannot_work_is_refused_first(
 ):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     settings = {**SETTINGS, "model": str(model_folder), **options}
-    job = SelfPlay(settings, tmp_path / "run", Console(quiet=True))
+    job = SelfPlayRun(settings, tmp_path / "run", Console(quiet=True))
     with pytest.raises(ValueError, match=message) as raised:
         job.prepare()
     assert "secret" not in str(raised.value)

@@ -59,7 +59,7 @@ def page(found, width=80):
 def test_each_episode_of_an_evaluation_is_a_sign_of_life(args):
     """So that the watchdog calls no long evaluation late."""
     meter, beats = GameMeter(GamePlan("kuhn_poker", args), args, 3), []
-    meter.beat = lambda: beats.append(1)
+    meter.on_progress = lambda: beats.append(1)
     episodes = meter.measure("after self-play", RandomPolicy())
     assert [episode.seed for episode in episodes] == [0, 1, 2]
     assert len(beats) == 3 + 1  # and NashConv

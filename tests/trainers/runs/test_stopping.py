@@ -203,7 +203,7 @@ def test_outside_of_training_the_first_signal_stops_at_once():
         assert stopped.value.status == 143
         with stopper.waiting():
             os.kill(os.getpid(), signal.SIGINT)
-        assert stopper.asked == signal.SIGINT
+        assert stopper.first_signal == signal.SIGINT
 
 
 def test_an_ignored_signal_stays_ignored():

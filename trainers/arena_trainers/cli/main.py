@@ -50,7 +50,7 @@ from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
 from arena_trainers.runs import code
 from arena_trainers.runs.checks import preflight
-from arena_trainers.runs.folder import CONFIG, RESULTS, START, with_start
+from arena_trainers.runs.folder import CONFIG, RESULTS, START, start_arguments
 from arena_trainers.runs.recipe import load_recipe
 from arena_trainers.runs.round_settings import is_loop, read_loop
 from arena_trainers.runs.row_settings import row_config
@@ -269,9 +269,9 @@ def _run_of(request: Request, stopper: "Stopper") -> "Run":
     """The run that the settings ask for."""
     from arena_trainers.runs.rounds import Rounds
     from arena_trainers.runs.rows import RowRun
-    from arena_trainers.runs.self_play import SelfPlay
+    from arena_trainers.runs.self_play import SelfPlayRun
 
-    learns = RowRun if is_offline(request.settings) else SelfPlay
+    learns = RowRun if is_offline(request.settings) else SelfPlayRun
     kind = Rounds if is_loop(request.settings) else learns
     return kind(
         request.settings,
@@ -298,7 +298,7 @@ def _how_it_stopped(folder: Path) -> str:
         config = shlex.quote(str(folder / CONFIG))
         return (
             f"{text}; the model before self-play is kept, start from it with:\n"
-            f"arena train {config} {with_start(folder)} --output-dir NEW"
+            f"arena train {config} {start_arguments(folder)} --output-dir NEW"
         )
     return (
         f"stopped; the last checkpoint is of step {step_of(checkpoint)}, resume with:\n"

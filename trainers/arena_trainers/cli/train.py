@@ -30,7 +30,7 @@ from arena_trainers.runs.folder import (
     START,
     read_config,
     read_run,
-    with_start,
+    start_arguments,
 )
 from arena_trainers.runs.recipe import (
     DEFAULT_RECIPE,
@@ -247,7 +247,9 @@ def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request
         start = f"its weights give --model {model}"
         if settings.get("roles"):  # its model/ holds a folder for each
             has_start = (folder / START).is_dir()
-            base = with_start(folder) if has_start else f"--model {settings['model']}"
+            base = (
+                start_arguments(folder) if has_start else f"--model {settings['model']}"
+            )
             start = f"its base model, with new learners, give {base}"
         raise ValueError(
             f"want --resume RUN alone or with --{longer} N, since the run keeps its "

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from arena_trainers.runs.round_settings import read_loop as read_loop
     from arena_trainers.runs.rounds import RoundError as RoundError
     from arena_trainers.runs.rounds import Rounds as Rounds
-    from arena_trainers.runs.self_play import SelfPlay as SelfPlay
+    from arena_trainers.runs.self_play import SelfPlayRun as SelfPlayRun
     from arena_trainers.runs.settings import JobConfig as JobConfig
     from arena_trainers.runs.settings import build_configs as build_configs
     from arena_trainers.runs.tiny import catalogue_tokenizer as catalogue_tokenizer

@@ -216,11 +216,11 @@ def checkpoint_to_resume(folder: Path) -> Path:
     if (folder / "model" / "config.json").is_file():
         text += f", or train its last weights: --model {folder / 'model'}"
     elif (folder / START).is_dir():
-        text += f" {with_start(folder)}"
+        text += f" {start_arguments(folder)}"
     raise ValueError(text)
 
 
-def begin_from(
+def checkpoint_to_begin_from(
     folder: Path,
     start: Path,
     args: "TrainingArguments",
@@ -265,7 +265,7 @@ def begin_from(
     return checkpoint
 
 
-def with_start(folder: Path) -> str:
+def start_arguments(folder: Path) -> str:
     """Arguments of `arena train` that begin with the `start` of a stopped run."""
     model = f"--model {shlex.quote(str(folder / START))}"
     config = folder / CONFIG
@@ -274,7 +274,7 @@ def with_start(folder: Path) -> str:
     return f"{model} --warm_start_steps 0" if is_play else model
 
 
-def extend(folder: Path, max_steps: int, step: int) -> None:
+def extend_run(folder: Path, max_steps: int, step: int) -> None:
     """Writes the new `max_steps` into a run's settings, and renames its old results."""
     text = (folder / CONFIG).read_text(encoding="utf-8")
     line = f"max_steps: {max_steps}"

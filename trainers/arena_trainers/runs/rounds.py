@@ -73,8 +73,8 @@ class Rounds(Run):
         is_tiny = self.job.model == "tiny"
         self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
         check_policies(self.loop, self.plans)
-        self.stages_of = self._checked_stages(options)
-        try_selectors(self.stages_of, self.plans)
+        self.stages_with_options = self._checked_stages(options)
+        try_selectors(self.stages_with_options, self.plans)
         self.model = None if is_tiny else model_folder(self.job.model)
         self.tokenizer = load_tokenizer(
             self.job, self.model, self.plans, self.args.prompt
@@ -86,7 +86,7 @@ class Rounds(Run):
             self.args.max_completion_length = max(lengths)
         if not self.resume:
             check_new(self.folder)
-        self.played = [self.folder / START_SCORES]  # files of scores
+        self.score_files = [self.folder / START_SCORES]  # files of scores
 
     def _checked_stages(self, start_settings: dict[str, Any]) -> list[RoundStages]:
         """The stages with all their options; a trainer takes some of the model's."""
@@ -145,18 +145,18 @@ class Rounds(Run):
         """
         patience = self.loop.patience
         for number in range(self.loop.num):
-            scores = [read_score(path) for path in self.played]
+            scores = [read_score(path) for path in self.score_files]
             late, before = scores[-patience:], scores[:-patience]
             if patience and before and max(late) <= max(before):
                 self.say(f"the score has not risen in {patience} rounds")
                 break
-            self.played.append(self._round(number) / SCORES)
+            self.score_files.append(self._round(number) / SCORES)
 
     def close(self) -> None:
         """Writes and shows what the rounds reached."""
         folder, rounds = (
             self.folder,
-            [round_entry(self.folder, path) for path in self.played],
+            [round_entry(self.folder, path) for path in self.score_files],
         )
         best = max(rounds, key=lambda entry: float(entry["score"]))
         games = [plan.name for plan in self.plans]
@@ -200,7 +200,7 @@ class Rounds(Run):
         return self.folder / f"round-{number:02d}"
 
     def _stages(self, number: int) -> RoundStages:
-        return self.stages_of[number % len(self.stages_of)]
+        return self.stages_with_options[number % len(self.stages_with_options)]
 
     opening = (Stage("files", check_files), Stage("start", make_start, START))
     stages = (

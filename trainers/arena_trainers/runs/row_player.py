@@ -17,7 +17,7 @@ from arena_wrappers.prompts import PROMPT_OPTIONS
 from arena_wrappers.records import params_of
 
 
-class RowsModel:
+class RowPlayer:
     """The games, prompts and sampling of the trained model, for evaluation and `arena_prompt.json`.
 
     Prompt options are those of the rows, sampling those of the model's own

@@ -49,7 +49,7 @@ from arena_trainers.runs.results.markdown import code
 from arena_trainers.runs.results.measure import GameMeter, GameOutcome
 from arena_trainers.runs.results.provenance import config_text, provenance
 from arena_trainers.runs.results.tables import outcome_tables
-from arena_trainers.runs.row_player import RowsModel
+from arena_trainers.runs.row_player import RowPlayer
 from arena_trainers.runs.row_settings import row_config, trainer_args
 from arena_trainers.runs.run import Run, Stage
 from arena_trainers.runs.start import adapter_errors, make_start
@@ -159,7 +159,7 @@ class RowRun(Run):
     def _check_rows(self) -> None:
         """Reads the rows once; raises ValueError where trainer or model cannot learn from them."""
         has_tokens = check_rows(self.path, self.kind.rows)
-        self.player = RowsModel(
+        self.player = RowPlayer(
             self.job,
             self.path,
             folder=self.folder,

@@ -30,8 +30,8 @@ from arena_trainers.runs.callbacks.progress import ProgressFormat, show_progress
 from arena_trainers.runs.callbacks.watchdog import Watchdog
 from arena_trainers.runs.folder import (
     START,
-    begin_from,
-    extend,
+    checkpoint_to_begin_from,
+    extend_run,
     new_folder,
     partial_name,
 )
@@ -141,7 +141,7 @@ class Run(ABC):
             self.start = self.folder / START
         else:
             self.start = self.model
-        self.checkpoint = begin_from(
+        self.checkpoint = checkpoint_to_begin_from(
             self.folder, self.start, self.args, self.say, resume=self.resume
         )
 
@@ -247,16 +247,16 @@ class Run(ABC):
         every = self.job.evaluate_every
         if game is None or every == 0:
             return None
-        watcher = NashConvCallback(policy, game, prompt, every, weights)
-        self.add_first_callback(watcher)
-        return watcher
+        callback = NashConvCallback(policy, game, prompt, every, weights)
+        self.add_first_callback(callback)
+        return callback
 
     def announce(self, text: str) -> None:
         """Says from where a resumed run goes on, and writes its new `max_steps`."""
         if self.checkpoint is None or not self.is_main:
             return
         if self.extended:
-            extend(self.folder, self.args.max_steps, self.first_step)
+            extend_run(self.folder, self.args.max_steps, self.first_step)
         self.console.print(text)
 
     def fit(self, look: ProgressFormat, window: int) -> None:

@@ -77,7 +77,7 @@ from arena_wrappers.records import write_whole
 EVALUATION = "evaluation after training"  # for the watchdog
 
 
-class SelfPlay(Run):
+class SelfPlayRun(Run):
     """A run that learns by self-play; see `Run`."""
 
     args: TurnGRPOConfig
@@ -141,11 +141,11 @@ class SelfPlay(Run):
             return
         for line in self.context_lines:
             self.say(line)
-        policy, played = self.start_policies()
+        policy, player = self.start_policies()
         self.say(start_description(policy, self.games.plans, self.args))
         self.announce_exact(policy)
         for meter in self.meters:
-            episodes = meter.measure("before self-play", played)
+            episodes = meter.measure("before self-play", player)
             warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
             if warning is not None:
                 self.say(warning)
@@ -193,9 +193,11 @@ class SelfPlay(Run):
         trainer.add_callback(SampleReplies(trainer, self.console, every))
         before = self.begin_metrics(metrics)
         whole = trainer.shards.whole_weights
-        self.watcher = self.measure_nash_conv(trainer.policy, args.prompt, whole)
-        if self.watcher is not None:
-            self.watcher.history += [
+        self.nash_conv_callback = self.measure_nash_conv(
+            trainer.policy, args.prompt, whole
+        )
+        if self.nash_conv_callback is not None:
+            self.nash_conv_callback.history += [
                 (record["step"], record[NASH_CONV])
                 for record in before
                 if NASH_CONV in record
@@ -235,7 +237,7 @@ class SelfPlay(Run):
         job, args = self.job, self.args
         metric = score_metric(
             self.games.plans,
-            measures_nash_conv=self.watcher is not None,
+            measures_nash_conv=self.nash_conv_callback is not None,
             plays_start=job.start_episodes > 0,
             has_curriculum=bool(args.curriculum),
         )
@@ -272,7 +274,7 @@ class SelfPlay(Run):
     def close(self) -> None:
         """Evaluates the trained model; writes and shows the results."""
         for meter in self.meters:  # a long evaluation that goes on is not late
-            meter.beat = lambda: self.watchdog.begin(EVALUATION)
+            meter.on_progress = lambda: self.watchdog.begin(EVALUATION)
         exact = any(meter.game is not None for meter in self.meters)
         with self.trainer.shards.weights_for_play(scores=exact):
             if self.is_main:
@@ -281,7 +283,7 @@ class SelfPlay(Run):
 
     def _evaluate(self) -> None:
         policy, args = self.trainer.matching.learner, self.args
-        tables = self.watcher.tables if self.watcher else {}
+        tables = self.nash_conv_callback.tables if self.nash_conv_callback else {}
         # the first game may have been measured at the last step
         table = tables.get(self.trainer.state.global_step)
         episodes = []
@@ -289,7 +291,11 @@ class SelfPlay(Run):
             episodes.append(meter.measure("after self-play", policy, table))
             table = None
         outcomes = [meter.outcome(policy) for meter in self.meters]
-        late = self.watcher.last_quarter_mean() if self.watcher else None
+        late = (
+            self.nash_conv_callback.last_quarter_mean()
+            if self.nash_conv_callback
+            else None
+        )
         self.results = {
             **results_of(outcomes, late),
             "episodes_per_second": self.speed,

@@ -49,11 +49,11 @@ class Stopper:
         speaks: whether to print on stderr that the run stops at the next checkpoint.
 
     Attributes:
-        asked: number of the first signal; None before it.
+        first_signal: number of the first signal; None before it.
     """
 
     def __init__(self, speaks: bool = True) -> None:
-        self.asked: int | None = None
+        self.first_signal: int | None = None
         self.speaks, self._waits = speaks, False
         self._before: dict[int, Handler] = {}
 
@@ -82,15 +82,15 @@ class Stopper:
 
     def raise_if_stopped(self, step: int, max_steps: int) -> None:
         """Raises `Stopped` if a signal ended training before its last step."""
-        if self.asked is not None and step < max_steps:
+        if self.first_signal is not None and step < max_steps:
             # torchrun ends all processes when one ends; another may still be writing
             PartialState().wait_for_everyone()
-            raise Stopped(self.asked)
+            raise Stopped(self.first_signal)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
-        if not self._waits or self.asked is not None:
+        if not self._waits or self.first_signal is not None:
             raise Stopped(signum)
-        self.asked = signum
+        self.first_signal = signum
         if self.speaks:
             os.write(2, _NOTE)  # print may not be called from a handler
 
@@ -113,8 +113,8 @@ class StopCallback(Callback):
     def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         if state.global_step % self.window:
             return
-        signum = max(gather_object([self.stopper.asked or 0]))
+        signum = max(gather_object([self.stopper.first_signal or 0]))
         if signum:
-            self.stopper.asked = signum
+            self.stopper.first_signal = signum
             control.should_save = control.should_training_stop = True
             control.should_log = True  # else metrics since the last log are lost

@@ -37,13 +37,13 @@ class CollapseWarnings(Callback):
         self._highest_rate = 0.0
         self._crossed: set[str] = set()
         for logs in before:
-            self.look(logs)
+            self.new_warnings(logs)
 
     def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
-        for text in self.look(logs):
+        for text in self.new_warnings(logs):
             self.say(f"warning: step {state.global_step}: {text}")
 
-    def look(self, logs: Mapping[str, Any]) -> list[str]:
+    def new_warnings(self, logs: Mapping[str, Any]) -> list[str]:
         """A line for each figure of a log that crosses its limit."""
         if "loss" not in logs:
             return []  # before training, and the summary at the end

@@ -30,7 +30,7 @@ _SHOWN_PARTS = {
 
 @contextmanager
 def show_progress(
-    trainer: Trainer, console: Console, is_main: bool, look: "ProgressFormat"
+    trainer: Trainer, console: Console, is_main: bool, progress_format: "ProgressFormat"
 ) -> Iterator[None]:
     """Shows a bar in a terminal during training, else a line at each logging step.
 
@@ -38,7 +38,7 @@ def show_progress(
         trainer: gets a callback.
         console: where progress is shown.
         is_main: whether this is the main process; the others show nothing.
-        look: what is shown.
+        progress_format: what is shown.
     """
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -49,9 +49,9 @@ def show_progress(
     has_bar = is_main and console.is_terminal
     with Progress(*columns, console=console, disable=not has_bar) as bar:
         if has_bar:
-            trainer.add_callback(ProgressBar(bar, look))
+            trainer.add_callback(ProgressBar(bar, progress_format))
         elif is_main:
-            trainer.add_callback(ProgressLines(console, look))
+            trainer.add_callback(ProgressLines(console, progress_format))
         yield
 
 
@@ -77,26 +77,30 @@ class ProgressBar(Callback):
 
     Args:
         progress: where the bar is drawn.
-        look: what is shown.
+        progress_format: what is shown.
     """
 
-    def __init__(self, progress: Progress, look: ProgressFormat) -> None:
-        self.progress, self.look = progress, look
+    def __init__(self, progress: Progress, progress_format: ProgressFormat) -> None:
+        self.progress, self.progress_format = progress, progress_format
         self._shown = -1
 
     def begun(self, state: TrainerState) -> None:
         self.task = self.progress.add_task(
-            self.look.title, total=state.max_steps, completed=state.global_step
+            self.progress_format.title,
+            total=state.max_steps,
+            completed=state.global_step,
         )
 
     def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         self.progress.update(self.task, completed=state.global_step)
 
     def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
-        figures = self.look.figures(logs)
+        figures = self.progress_format.figures(logs)
         if figures and state.global_step != self._shown:  # not the summary at the end
             self._shown = state.global_step
-            text = "  ".join([self.look.title, *figures[:2]])  # more would not fit
+            text = "  ".join(
+                [self.progress_format.title, *figures[:2]]
+            )  # more would not fit
             self.progress.update(self.task, description=text)
 
 
@@ -105,18 +109,18 @@ class ProgressLines(Callback):
 
     Args:
         console: where the lines go.
-        look: what is shown.
+        progress_format: what is shown.
     """
 
-    def __init__(self, console: Console, look: ProgressFormat) -> None:
-        self.console, self.look = console, look
+    def __init__(self, console: Console, progress_format: ProgressFormat) -> None:
+        self.console, self.progress_format = console, progress_format
 
     def begun(self, state: TrainerState) -> None:
         self._began, self._first = time.monotonic(), state.global_step
         self._shown = -1
 
     def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
-        figures = self.look.figures(logs)
+        figures = self.progress_format.figures(logs)
         if not figures or state.global_step == self._shown:
             return  # the summary at the end
         self._shown = state.global_step
@@ -125,8 +129,11 @@ class ProgressLines(Callback):
         parts = [f"step {state.global_step}/{state.max_steps}", *figures]
         if steps > 0:
             left = (state.max_steps - state.global_step) * seconds / steps
-            speed = steps * self.look.per_step / seconds
-            parts += [f"{speed:.0f} {self.look.unit}/s", f"{clock(left)} left"]
+            speed = steps * self.progress_format.per_step / seconds
+            parts += [
+                f"{speed:.0f} {self.progress_format.unit}/s",
+                f"{clock(left)} left",
+            ]
         self.console.print("  ".join(parts), soft_wrap=True, highlight=False)
         speed_line = speed_of(logs)
         if speed_line:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
 
 
-MAX_EPISODES = 4  # at each log
-MAX_TURNS = 40  # of each episode
+MAX_TRACED_EPISODES = 4  # at each log
+MAX_TRACED_TURNS = 40  # of each episode
 MAX_TEXT = 2000  # characters of a text in a table
 COLUMNS = {
     **dict.fromkeys(("episode", "turn", "seat", "policy", "prompt", "reply"), ""),
@@ -55,8 +55,8 @@ def traces_of(rollouts: Sequence[Rollout], step: int) -> list[dict[str, Any]]:
     trained has none.
     """
     traces = []
-    for episode, credit in rollouts[:MAX_EPISODES]:
-        turns = zip(episode.turns[:MAX_TURNS], credit, strict=False)
+    for episode, credit in rollouts[:MAX_TRACED_EPISODES]:
+        turns = zip(episode.turns[:MAX_TRACED_TURNS], credit, strict=False)
         for place, (turn, earned) in enumerate(turns):
             reply = {"role": "assistant", "content": turn.reply}
             advantage = None if earned is None else earned.advantage

@@ -49,7 +49,7 @@ def watch_stages(trainer: Trainer, seconds: float) -> Iterator["Watchdog"]:
         yield watchdog
     finally:
         watchdog.ended = True
-        watchdog.beat.set()
+        watchdog.stage_began.set()
         thread.join()
 
 
@@ -62,20 +62,20 @@ class Watchdog(Callback):
         args: of the trainer.
 
     Attributes:
-        beat: is set when a stage begins.
-        ended: whether to stop watching at the next beat.
+        stage_began: is set when a stage begins.
+        ended: whether to stop watching at the next stage_began.
     """
 
     def __init__(self, seconds: float, thread: int, args: TrainingArguments) -> None:
         self.seconds, self.thread = seconds, thread
-        self.beat, self.ended = threading.Event(), False
+        self.stage_began, self.ended = threading.Event(), False
         self._process = f"process {args.process_index} of {args.world_size}"
         self._where = ""
 
     def begin(self, stage: str) -> None:
         """The stage before is over, and another one begins."""
         self._where = f"{stage}, {self._process}"
-        self.beat.set()
+        self.stage_began.set()
 
     def begun(self, state: TrainerState) -> None:
         self.begin(f"step {state.global_step + 1}")
@@ -87,8 +87,8 @@ class Watchdog(Callback):
         """Prints the lines, until `ended`."""
         waited = 0.0
         while not self.ended:
-            if self.beat.wait(self.seconds):
-                self.beat.clear()
+            if self.stage_began.wait(self.seconds):
+                self.stage_began.clear()
                 waited = 0.0
                 continue
             waited += self.seconds

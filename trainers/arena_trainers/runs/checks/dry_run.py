@@ -20,12 +20,6 @@ from arena_trainers.lm import adapters
 from arena_trainers.lm.backends.scoring import free_memory
 from arena_trainers.lm.chat import Chat, chat_of
 from arena_trainers.lm.models import download_of, find_model
-from arena_trainers.runs.checks.load import (
-    CHARACTERS_PER_TOKEN,
-    Load,
-    estimated_length,
-    load_of,
-)
 from arena_trainers.runs.checks.memory import (
     GIB,
     GPU_SIZES,
@@ -41,6 +35,12 @@ from arena_trainers.runs.checks.preflight import (
     checks,
     games_of,
     read_options,
+)
+from arena_trainers.runs.checks.step_size import (
+    CHARACTERS_PER_TOKEN,
+    StepSize,
+    estimated_length,
+    step_size_of,
 )
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.games import GamePlan
@@ -113,18 +113,24 @@ def plan_lines(
     config, encode, chat = _model_and_chat(job, args, games, local)
     refused += _refusals([lambda: _check_replies(job, args, games, chat)])
     method = _method(job, args, config)
-    load = load_of(games, args, args.max_completion_length or MAX_REPLY_TOKENS, encode)
-    lines = _size_lines(job, args, method, load, games)
-    lines += ["", *memory_table(method, load), ""]
+    step_size = step_size_of(
+        games, args, args.max_completion_length or MAX_REPLY_TOKENS, encode
+    )
+    lines = _size_lines(job, args, method, step_size, games)
+    lines += ["", *memory_table(method, step_size), ""]
     if args.use_cpu:
         lines.append("use_cpu: no table of GPUs, and no estimate of hours")
     else:
-        generating, training = hours(method, load, args.max_steps)
+        generating, training = hours(method, step_size, args.max_steps)
         text = (
             f"{args.max_steps} steps on one GPU: {generating:.1f} hours of generation, "
             f"{training:.1f} of training"
         )
-        lines += [*gpu_table(method, load), "", *_hanging("time".ljust(LABEL), text)]
+        lines += [
+            *gpu_table(method, step_size),
+            "",
+            *_hanging("time".ljust(LABEL), text),
+        ]
     assumed = assumptions(method)
     if by_server(args):
         assumed.insert(0, SERVER_NOTE)
@@ -241,7 +247,11 @@ def _method(job: JobConfig, args: Draft, config: PreTrainedConfig) -> Method:
 
 
 def _size_lines(
-    job: JobConfig, args: Draft, method: Method, load: Load, games: Sequence[GamePlan]
+    job: JobConfig,
+    args: Draft,
+    method: Method,
+    step_size: StepSize,
+    games: Sequence[GamePlan],
 ) -> list[str]:
     """The model, the games, and the size of a step."""
     total = f"{method.weights:,}"
@@ -254,11 +264,11 @@ def _size_lines(
         "model": job.model,
         "parameters": f"{total}; trained: {trained}",
         "games": ", ".join(_game_names(games, args.opponents)),
-        "step": f"{load.episodes} episodes in groups of {args.num_generations}, about "
-        f"{load.rows:,} rows and {load.tokens:,} tokens",
-        "prompts": f"{load.prompt_tokens:.0f} tokens on average, {load.longest_prompt} at "
+        "step": f"{step_size.episodes} episodes in groups of {args.num_generations}, about "
+        f"{step_size.rows:,} rows and {step_size.tokens:,} tokens",
+        "prompts": f"{step_size.prompt_tokens:.0f} tokens on average, {step_size.longest_prompt} at "
         "most in random play",
-        "replies": f"{load.longest_reply} tokens at most, {load.reply_tokens:.0f} on "
+        "replies": f"{step_size.longest_reply} tokens at most, {step_size.reply_tokens:.0f} on "
         "average (assumed)",
     }
     return [
@@ -279,11 +289,11 @@ def _game_names(games: Sequence[GamePlan], opponents: object) -> list[str]:
     ]
 
 
-def memory_table(method: Method, load: Load) -> list[str]:
+def memory_table(method: Method, step_size: StepSize) -> list[str]:
     """The memory of the supervised start and of self-play, by part."""
     start = start_memory(method) if method.has_start else {}
     play = play_memory(method)
-    bound = min(method.max_tokens or SHOWN_TOKENS, load.tokens)
+    bound = min(method.max_tokens or SHOWN_TOKENS, step_size.tokens)
     name = f"activations of {bound:,} tokens{'' if method.max_tokens else ' *'}"
     play[name] = float(bound * method.token_bytes)
     if start:
@@ -294,8 +304,8 @@ def memory_table(method: Method, load: Load) -> list[str]:
     rows += [(part, _gib(start.get(part)), _gib(size)) for part, size in play.items()]
     sums = _gib(sum(start.values()) or None), _gib(sum(play.values()))
     rows.append(("sum, without the KV cache", *sums))
-    cache = load.batch * load.longest * method.kv_bytes
-    rows.append((f"KV cache of {load.batch:,} replies at once", "-", _gib(cache)))
+    cache = step_size.batch * step_size.longest * method.kv_bytes
+    rows.append((f"KV cache of {step_size.batch:,} replies at once", "-", _gib(cache)))
     lines = _table(rows)
     if not method.max_tokens:
         lines.append("* max_tokens_per_forward is not given: half of the free memory")
@@ -325,13 +335,13 @@ def _gib(size: float | None) -> str:
     return f"{size / GIB:,.2f}" if size >= GIB / 100 else f"{size / GIB:.5f}"
 
 
-def gpu_table(method: Method, load: Load) -> list[str]:
+def gpu_table(method: Method, step_size: StepSize) -> list[str]:
     """Settings by the size of the GPU."""
     last = "vllm_gpu_memory_utilization" if method.engine else "rollout_batch_size"
     heads = ["GPU", "max_tokens_per_forward", last]
     rows = [tuple([*heads, "replies at once"] if method.engine else heads)]
     for gib in GPU_SIZES:
-        settings = gpu_settings(method, load, gib)
+        settings = gpu_settings(method, step_size, gib)
         cells = [f"{gib} GiB", f"{settings.tokens}", f"{settings.replies}"]
         if method.engine:
             cells[2:] = [f"{settings.share:.2f}", f"{settings.replies}"]

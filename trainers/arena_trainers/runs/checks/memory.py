@@ -17,7 +17,7 @@ from arena_trainers.lm.backends.scoring import (
     bytes_per_token,
     tokens_that_fit,
 )
-from arena_trainers.runs.checks.load import Load
+from arena_trainers.runs.checks.step_size import StepSize
 
 GIB = 2**30
 USABLE = 0.92  # of a GPU's memory
@@ -131,7 +131,7 @@ class GpuSettings:
     share: float = 0.0
 
 
-def gpu_settings(method: Method, load: Load, gib: int) -> GpuSettings:
+def gpu_settings(method: Method, step_size: StepSize, gib: int) -> GpuSettings:
     """Settings for a GPU: training gets half of what is free, generation the other half."""
     usable = USABLE * gib * GIB
     free = usable - sum(play_memory(method).values())
@@ -143,10 +143,10 @@ def gpu_settings(method: Method, load: Load, gib: int) -> GpuSettings:
     room = (1 - OF_FREE) * free
     if method.engine:
         room = share * gib * GIB - method.engine_bytes - OVERHEAD
-    replies = int(room / (load.longest * method.kv_bytes))
-    if tokens < load.longest or replies < 1:
+    replies = int(room / (step_size.longest * method.kv_bytes))
+    if tokens < step_size.longest or replies < 1:
         return GpuSettings(gib)
-    return GpuSettings(gib, tokens, min(replies, load.batch), share)
+    return GpuSettings(gib, tokens, min(replies, step_size.batch), share)
 
 
 def _tokens(free: float, size: int) -> int:
@@ -156,25 +156,31 @@ def _tokens(free: float, size: int) -> int:
     return min(tokens_that_fit(free, size), MOST_TOKENS)
 
 
-def hours(method: Method, load: Load, num_steps: int) -> tuple[float, float]:
+def hours(method: Method, step_size: StepSize, num_steps: int) -> tuple[float, float]:
     """Hours of generation and of training on one GPU, see `assumptions`.
 
     Decoding reads the weights once per token of a round, and the keys and values of every
     reply. A forward pass takes 2 FLOP per weight and token, a backward pass 4, or 2 where
     the weights themselves get no gradient (LoRA).
     """
-    weights, reply = method.weights, load.reply_tokens
-    turns = load.passes * load.batch * load.turns
+    weights, reply = method.weights, step_size.reply_tokens
+    turns = step_size.passes * step_size.batch * step_size.turns
     bytes_per_weight = 2 if method.engine else method.weight_bytes
     decoded_bytes = (
-        load.passes * load.rounds * load.longest_reply * bytes_per_weight * weights
+        step_size.passes
+        * step_size.rounds
+        * step_size.longest_reply
+        * bytes_per_weight
+        * weights
     )
-    decoded_bytes += turns * reply * (load.prompt_tokens + reply / 2) * method.kv_bytes
-    play_flop = 2 * weights * turns * (load.prompt_tokens + reply)
-    is_cut = load.tokens > (method.max_tokens or MOST_TOKENS)
+    decoded_bytes += (
+        turns * reply * (step_size.prompt_tokens + reply / 2) * method.kv_bytes
+    )
+    play_flop = 2 * weights * turns * (step_size.prompt_tokens + reply)
+    is_cut = step_size.tokens > (method.max_tokens or MOST_TOKENS)
     passes = 1 + method.checkpointing + is_cut + method.reference + method.rescored
     backward = 2 if method.adapter else 4
-    train_flop = (2 * passes + backward) * weights * load.tokens
+    train_flop = (2 * passes + backward) * weights * step_size.tokens
     speed = PEAK * UTILISATION
     generation_seconds = (
         decoded_bytes / (BANDWIDTH * READ_SHARE[method.engine]) + play_flop / speed

@@ -82,7 +82,7 @@ class GameMeter:
         game: the rules, if NashConv is measured; else None.
         uniform: NashConv of uniform random play; None without `game`.
         stages: the stages that were measured; the first is uniform random play.
-        beat: called after each episode and each exact measurement.
+        on_progress: called after each episode and each exact measurement.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class GameMeter:
             else nash_conv(self.game, uniform_table(self.game))
         )
         self.stages = [Measurement("uniform random", self.uniform)]
-        self.beat: Callable[[], object] = lambda: None
+        self.on_progress: Callable[[], object] = lambda: None
         self._table: Table | None = None  # of the policy of the last stage
 
     def exact_note(self, policy: ScoringPolicy, every: int) -> str | None:
@@ -168,7 +168,7 @@ class GameMeter:
                 scoring = cast(ScoringPolicy, policy)
                 table, _ = tabular(scoring, self.game, self.options)
             self._table, conv = table, nash_conv(self.game, table)
-            self.beat()
+            self.on_progress()
         by_seat = dict.fromkeys(range(num_players), episodes)
         rows = rows_of(self.plan.game, policy.name, "policy", "self", by_seat)
         stage = Measurement(
@@ -206,7 +206,7 @@ class GameMeter:
         done: dict[int, Episode] = {}
         for index, episode in stream_plans(plans, on_error="raise"):
             done[index] = episode
-            self.beat()
+            self.on_progress()
         return [done[index] for index in seeds]
 
     def evaluate(self, policy: Policy) -> Evaluation | None:
@@ -232,7 +232,7 @@ class GameMeter:
             prompt=self._prompt,
             baselines=False,
             on_error="raise",
-        ).run(lambda *_: self.beat())
+        ).run(lambda *_: self.on_progress())
 
     def compare(self) -> Comparison | None:
         """The policy of the last stage and an equilibrium; None in larger games."""

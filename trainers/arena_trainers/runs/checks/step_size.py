@@ -15,7 +15,7 @@ NUM_SAMPLED = 32  # episodes of random play for each game
 
 
 @dataclass(frozen=True)
-class Load:
+class StepSize:
     """The size of an optimizer step.
 
     Attributes:
@@ -58,12 +58,12 @@ class Load:
         return self.longest_prompt + self.longest_reply
 
 
-def load_of(
+def step_size_of(
     plans: Sequence[GamePlan],
     args: Draft,
     longest_reply: int,
     encode: Callable[[Sequence[Message]], int],
-) -> Load:
+) -> StepSize:
     """The size of a step, by random legal play of the games.
 
     Args:
@@ -92,7 +92,7 @@ def load_of(
             rounds = max(rounds, len(episode.turns))
     episodes, passes, batch = _batches(args)
     reply = max(1.0, REPLY_SHARE * longest_reply)
-    return Load(
+    return StepSize(
         episodes=episodes,
         passes=passes,
         batch=batch,
