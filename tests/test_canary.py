@@ -126,8 +126,6 @@ OTHERS = {
     "credit/proofs/claims.py:_read": SHIPPED,
     "credit/proofs/diagnostics.py:the module": SHIPPED,
     "evaluate/result_rows.py:the module": SHIPPED,
-    "options.py:the module": SHIPPED,
-    "options.py:documented": SHIPPED,
     "report/charts.py:the module": SHIPPED,
     "report/episodes.py:the module": SHIPPED,
     "runs/checks/dry_run.py:known_config": SHIPPED,

@@ -283,19 +283,17 @@ class SelfPlayRun(Run):
 
     def _evaluate(self) -> None:
         policy, args = self.trainer.matching.learner, self.args
-        tables = self.nash_conv_callback.tables if self.nash_conv_callback else {}
-        # the first game may have been measured at the last step
-        table = tables.get(self.trainer.state.global_step)
+        table = late = None
+        if self.nash_conv_callback is not None:
+            late = self.nash_conv_callback.last_quarter_mean()
+            # the first game may have been measured at the last step
+            step = self.trainer.state.global_step
+            table = self.nash_conv_callback.tables.get(step)
         episodes = []
         for meter in self.meters:
             episodes.append(meter.measure("after self-play", policy, table))
             table = None
         outcomes = [meter.outcome(policy) for meter in self.meters]
-        late = (
-            self.nash_conv_callback.last_quarter_mean()
-            if self.nash_conv_callback
-            else None
-        )
         self.results = {
             **results_of(outcomes, late),
             "episodes_per_second": self.speed,

@@ -169,12 +169,19 @@ def score_of(logs: Mapping[str, Any], metric: str) -> float | None:
     >>> score_of(logs | {"arena/hanabi/against/random/return": 1.0}, LEARNER_RETURN)
     1.0
     """
-    names = [NASH_CONV]
-    if metric != NASH_CONV:
-        end = f"/{START_METRIC}" if metric == START_SCORE else "/return"
-        names = [n for n in logs if n.startswith("arena/") and n.endswith(end)]
-        names = [n for n in names if ("/against/" in n) == (metric == LEARNER_RETURN)]
-    values = [logs[name] for name in names if logs.get(name) is not None]
+    figures = {name: logs[name] for name in logs if name.startswith("arena/")}
+    if metric == NASH_CONV:
+        names = [name for name in figures if name == NASH_CONV]
+    elif metric == START_SCORE:
+        names = [name for name in figures if name.endswith(f"/{START_METRIC}")]
+    else:
+        against_others = metric == LEARNER_RETURN
+        names = [
+            name
+            for name in figures
+            if name.endswith("/return") and ("/against/" in name) == against_others
+        ]
+    values = [figures[name] for name in names if figures[name] is not None]
     score = sum(values) / len(values) if values else math.nan
     return score if math.isfinite(score) else None
 

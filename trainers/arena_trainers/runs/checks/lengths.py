@@ -13,6 +13,7 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.settings import Draft
 from arena_wrappers import FORMATS, RandomPolicy, play
+from arena_wrappers.prompts import Message
 
 
 def check_reply_lengths(
@@ -123,16 +124,20 @@ def _longest_prompts(chat: Chat, plan: GamePlan, limit: int) -> list[int]:
     """Tokens of the longest prompt of the learning seats, in each of some random episodes."""
     sizes = list[int]()
     for episode in play(plan.env_fn, RandomPolicy(), range(NUM_EPISODES)):
-        prompts = [t.messages for t in episode.turns if plan.learners[t.seat]]
-        bounds = [
-            sum(len(m["content"].encode()) + _MARKS for m in prompt)
-            for prompt in prompts
-        ]  # a token is a byte at least
-        if prompts and max(bounds) < limit:
-            sizes.append(max(bounds))
-        elif prompts:
+        prompts = [turn.messages for turn in episode.turns if plan.learners[turn.seat]]
+        if not prompts:
+            continue
+        # a token is a byte at least, so that most prompts need not be encoded
+        bound = max(map(_most_tokens, prompts))
+        if bound < limit:
+            sizes.append(bound)
+        else:
             sizes.append(max(len(chat.encode(prompt)) for prompt in prompts))
     return sizes
+
+
+def _most_tokens(prompt: Sequence[Message]) -> int:
+    return sum(len(message["content"].encode()) + _MARKS for message in prompt)
 
 
 def check_chat(chat: Chat, args: TurnGRPOConfig) -> None:

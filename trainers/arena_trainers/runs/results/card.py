@@ -89,11 +89,8 @@ class CardSource(NamedTuple):
 
 def save_cards(source: CardSource) -> None:
     """Writes `README.md` into a run folder and into its `model/`."""
-    for folder, model in (
-        (source.folder, "model"),
-        (source.folder / "model", "."),
-    ):
-        model_card(source, model).save(folder / CARD)
+    model_card(source, "model").save(source.folder / CARD)
+    model_card(source, ".").save(source.folder / "model" / CARD)
 
 
 def model_card(source: CardSource, model: str) -> ModelCard:
@@ -259,9 +256,8 @@ def _commands(source: CardSource, model: str) -> str:
         "Install arena-envs in a clone of its repository: `pip install '.[train]'`."
     )
     parts = [install, "In the folder of this file:", code_block("\n".join(lines), "sh")]
-    if any(
-        ":" in str(name) for name in (source.args.agent, *(p.id for p in source.plans))
-    ):
+    names = [str(source.args.agent), *(plan.id for plan in source.plans)]
+    if any(":" in name for name in names):
         parts.append("Set `PYTHONPATH` to the folder of the modules that are named.")
     if _adapters(source):
         parts.append(

@@ -171,33 +171,42 @@ class GameMeter:
             self.on_progress()
         by_seat = dict.fromkeys(range(num_players), episodes)
         rows = rows_of(self.plan.game, policy.name, "policy", "self", by_seat)
-        stage = Measurement(
-            name,
-            conv,
-            legal_rate(episodes) if any(e.turns for e in episodes) else None,
-            len(episodes),
-            tuple(
-                Interval(r.mean_return, r.low, r.high) for r in rows if r.seat != "all"
-            ),
-            {
-                measure: Interval(*interval[:3])
-                for measure, interval in measured(self.plan.game, episodes).items()
-            },
-            self._against_others(policy) if self.plan.lineups else None,
+        has_turns = any(episode.turns for episode in episodes)
+        measures = measured(self.plan.game, episodes)
+        self.stages.append(
+            Measurement(
+                name=name,
+                nash_conv=conv,
+                legal_rate=legal_rate(episodes) if has_turns else None,
+                num_episodes=len(episodes),
+                returns=tuple(
+                    Interval(row.mean_return, row.low, row.high)
+                    for row in rows
+                    if row.seat != "all"
+                ),
+                measures={
+                    measure: Interval(*interval[:3])
+                    for measure, interval in measures.items()
+                },
+                learner=self._against_others(policy) if self.plan.lineups else None,
+            )
         )
-        self.stages.append(stage)
         return episodes
 
     def _against_others(self, policy: Policy) -> ResultRow:
         num = min(self.num_episodes, MAX_PAIRING_EPISODES)
         by_seat: dict[int, list[Episode]] = {}
         for lineup in self.plan.lineups:
-            seats = [policy if s == SELF else self._opponents[s] for s in lineup]
-            played = self._play(seats, num)
-            by_seat |= {n: played for n, s in enumerate(lineup) if s == SELF}
-        others = dict.fromkeys(s for lineup in self.plan.lineups for s in lineup)
-        name = "+".join(s for s in others if s != SELF)
-        return rows_of(self.plan.game, policy.name, "policy", name, by_seat)[-1]
+            policies = [
+                policy if name == SELF else self._opponents[name] for name in lineup
+            ]
+            episodes = self._play(policies, num)
+            for seat, name in enumerate(lineup):
+                if name == SELF:
+                    by_seat[seat] = episodes
+        names = dict.fromkeys(name for lineup in self.plan.lineups for name in lineup)
+        opponents = "+".join(name for name in names if name != SELF)
+        return rows_of(self.plan.game, policy.name, "policy", opponents, by_seat)[-1]
 
     def _play(self, policies: Sequence[Policy], num: int) -> list[Episode]:
         """Episodes in the order of their seeds."""

@@ -1,7 +1,6 @@
 """Tables for a terminal, and the picture of a policy beside an equilibrium."""
 
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,41 +17,32 @@ NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": Fals
 
 def outcome_tables(outcome: GameOutcome) -> list[Table]:
     """The results in one game: those of the report, and action probabilities."""
-    tables = [
-        *map(
-            _terminal_table,
-            result_tables({"outcomes": {outcome.name: outcome.to_dict()}}),
-        )
-    ]
+    of_report = result_tables({"outcomes": {outcome.name: outcome.to_dict()}})
+    tables = [_terminal_table(table) for table in of_report]
     if outcome.comparison is not None:
         tables.append(comparison_table(outcome.comparison))
     return tables
 
 
-def _terminal_table(table_of_texts: TextTable) -> Table:
+def _terminal_table(texts: TextTable) -> Table:
     """A table of the report for a terminal, without `SHARES`."""
-    caption = "\n".join(table_of_texts.notes) or None
-    table = Table(title=table_of_texts.title, caption=caption, **NARROW)
-    columns = zip(
-        table_of_texts.heads, zip(*table_of_texts.rows, strict=True), strict=True
-    )
-    cells_by_head = {head: cells for head, cells in columns if head not in SHARES}
-    for head in cells_by_head:
-        is_name, is_text = head in ("policy", "measure"), head == "against"
-        justify: Any = "left" if is_name or is_text else "right"
+    table = Table(title=texts.title, caption="\n".join(texts.notes) or None, **NARROW)
+    columns = [number for number, head in enumerate(texts.heads) if head not in SHARES]
+    for number in columns:
+        head = texts.heads[number]
+        is_name = head in ("policy", "measure")
+        justify: Any = "left" if is_name or head == "against" else "right"
         table.add_column(head, justify=justify, no_wrap=not is_name)
-    for cells in zip(*cells_by_head.values(), strict=True):
-        table.add_row(*(str(cell) for cell in cells))
+    for row in texts.rows:
+        table.add_row(*(str(row[number]) for number in columns))
     return table
 
 
 def comparison_table(comparison: Comparison) -> Table:
     """The probabilities side by side; of two actions only the second is shown."""
-    pair, caption = (
-        _only_pair(comparison.decisions),
-        "CFR+ found no equilibrium of this game",
-    )
-    probabilities = f"P({pair[1]})" if pair else "probabilities"
+    pair = _only_pair(comparison.decisions)
+    subject = f"P({pair[1]})" if pair else "probabilities"
+    caption = "CFR+ found no equilibrium of this game"
     if comparison.values is not None:
         values = ", ".join(f"{value:.4f}" for value in comparison.values)
         caption = (
@@ -60,7 +50,7 @@ def comparison_table(comparison: Comparison) -> Table:
             "the policy is one."
         )
     table = Table(
-        title=f"{comparison.game}: {probabilities} of the trained policy and an equilibrium",
+        title=f"{comparison.game}: {subject} of the trained policy and an equilibrium",
         caption=caption,
         box=box.SIMPLE_HEAD,
     )
@@ -71,30 +61,28 @@ def comparison_table(comparison: Comparison) -> Table:
     table.add_column("policy", justify="right", no_wrap=True)
     table.add_column("equilibrium", justify="right", no_wrap=True)
     for decision in comparison.decisions:
-        chances = list(_chances(decision, bool(pair)))
-        for number, (action, policy, equilibrium) in enumerate(chances):
-            first = (str(decision.seat), decision.text)
-            cells = ("", "") if number else first
-            action_cell = () if pair else (action,)
-            numbers = (
-                f"{policy:.3f}",
-                "-" if equilibrium is None else f"{equilibrium:.3f}",
-            )
-            table.add_row(*cells, *action_cell, *numbers)
+        seat, text = str(decision.seat), decision.text
+        for action, policy, equilibrium in _probabilities(decision, bool(pair)):
+            cells = [seat, text] if pair else [seat, text, action]
+            cells.append(f"{policy:.3f}")
+            cells.append("-" if equilibrium is None else f"{equilibrium:.3f}")
+            table.add_row(*cells)
+            seat = text = ""  # once for all actions of a decision
     return table
 
 
-def _chances(
+def _probabilities(
     decision: Decision, is_pair: bool
-) -> Iterable[tuple[str, float, float | None]]:
+) -> list[tuple[str, float, float | None]]:
     """Each action, with its probability under the policy and at the equilibrium.
 
     Of a pair of actions only the second.
     """
-    none: Sequence[float | None] = [None] * len(decision.actions)
-    beside = decision.equilibrium or none
-    rows = zip(decision.actions, decision.policy, beside, strict=True)
-    return islice(rows, int(is_pair), None)
+    equilibrium: Sequence[float | None] = decision.equilibrium or []
+    if not equilibrium:
+        equilibrium = [None] * len(decision.actions)
+    rows = list(zip(decision.actions, decision.policy, equilibrium, strict=True))
+    return rows[1:] if is_pair else rows
 
 
 def draw_comparisons(comparisons: Sequence[Comparison], path: Path) -> None:
@@ -109,13 +97,21 @@ def draw_comparisons(comparisons: Sequence[Comparison], path: Path) -> None:
         axes, comparisons, panels, strict=True
     ):
         places = range(len(labels))
-        panel.barh([y - 0.2 for y in places], policy, 0.4, label="trained policy")
-        known_bars = [
-            (y, p) for y, p in zip(places, equilibrium, strict=True) if p is not None
-        ]
-        if known_bars:
-            where, sizes = zip(*known_bars, strict=True)
-            panel.barh([y + 0.2 for y in where], sizes, 0.4, label="an equilibrium")
+        panel.barh(
+            [place - 0.2 for place in places], policy, 0.4, label="trained policy"
+        )
+        known = {
+            place: probability
+            for place, probability in zip(places, equilibrium, strict=True)
+            if probability is not None
+        }
+        if known:
+            panel.barh(
+                [place + 0.2 for place in known],
+                list(known.values()),
+                0.4,
+                label="an equilibrium",
+            )
         panel.set_yticks(places, labels, fontsize=8)
         panel.invert_yaxis()
         panel.set_xlim(0, 1)
@@ -132,7 +128,7 @@ def _bars(comparison: Comparison) -> tuple[list[str], list[float], list[float | 
     bars = [
         (decision.text if pair else f"{decision.text} [{action}]", policy, equilibrium)
         for decision in comparison.decisions
-        for action, policy, equilibrium in _chances(decision, bool(pair))
+        for action, policy, equilibrium in _probabilities(decision, bool(pair))
     ]
     labels, policy_bars, equilibrium_bars = zip(*bars, strict=True)
     return list(labels), list(policy_bars), list(equilibrium_bars)
