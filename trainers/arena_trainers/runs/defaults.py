@@ -113,10 +113,10 @@ def _draft(settings: Mapping[str, Any]) -> Draft:
     """
     options = listed_options()
     values = {name: option.default for name, option in options.items()}
-    settings_of_trainer = {
-        n: options[n].converted(v) for n, v in settings.items() if n in options
-    }
-    return Draft(values | settings_of_trainer)
+    for name, value in settings.items():
+        if name in options:
+            values[name] = options[name].converted(value)
+    return Draft(values)
 
 
 def _fit_batches(settings: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:

@@ -154,10 +154,8 @@ class Rounds(Run):
 
     def close(self) -> None:
         """Writes and shows what the rounds reached."""
-        folder, rounds = (
-            self.folder,
-            [round_entry(self.folder, path) for path in self.score_files],
-        )
+        folder = self.folder
+        rounds = [round_entry(folder, path) for path in self.score_files]
         best = max(rounds, key=lambda entry: float(entry["score"]))
         games = [plan.name for plan in self.plans]
         self.results = {"games": games, "best": best["model"], "rounds": rounds}
@@ -172,7 +170,8 @@ class Rounds(Run):
         folder, start = self._folder(number), self.folder / START
         folder.mkdir(exist_ok=True)
         last = earlier[-1] / MODEL if earlier else start
-        goes_on, is_whole = self.loop.start_from == "last", self.job.lora_r == 0
+        goes_on = self.loop.start_from == "last"
+        is_whole = self.job.lora_r == 0
         seeds = [num_seeds(self._stages(k).play, self.plans) for k in range(number)]
         loop_round = Round(
             number=number,
@@ -191,8 +190,10 @@ class Rounds(Run):
         for stage in unfinished(ROUND_STAGES, folder):
             with _errors_of_stage(number, stage.name):
                 stage.do(loop_round)
-            paths = [folder / str(later.leaves) for later in ROUND_STAGES]
-            write_manifest(folder, [f for path in paths for f in files_of(path)])
+            files = []
+            for finished_or_later in ROUND_STAGES:
+                files += files_of(folder / str(finished_or_later.leaves))
+            write_manifest(folder, files)
             self.say(f"round {number}: {stage.name} is done")
         return folder
 

@@ -91,7 +91,11 @@ def row_config(settings: Mapping[str, Any]) -> tuple[RowConfig, JobConfig]:
             "FILE.parquet, which arena data writes, or a data set of messages"
         )
     options = row_options()
-    values = {n: options[n].converted(v) for n, v in settings.items() if n in options}
+    values = {
+        name: options[name].converted(value)
+        for name, value in settings.items()
+        if name in options
+    }
     shared = {name: values.pop(name) for name in MODEL_OPTIONS if name in values}
     return RowConfig(**values), JobConfig(**shared)
 

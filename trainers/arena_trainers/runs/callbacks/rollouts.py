@@ -64,6 +64,8 @@ def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout
     pairs = zip(roots, trees_of(rollouts), strict=True)
     trees = [((game, tree[0].episode.seed), tree) for game, tree in pairs]
     starts = gather_object([start for start, _ in trees])
-    chosen = list(dict.fromkeys(starts))[:num_groups]
-    gathered = gather_object([entry for entry in trees if entry[0] in chosen])
-    return joined(tree for start in chosen for key, tree in gathered if key == start)
+    first_starts = list(dict.fromkeys(starts))[:num_groups]
+    gathered = gather_object([entry for entry in trees if entry[0] in first_starts])
+    return joined(
+        tree for start in first_starts for key, tree in gathered if key == start
+    )
