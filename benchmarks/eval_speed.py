@@ -48,7 +48,7 @@ def lm_nash_conv(id: str) -> dict[str, Any]:
     """Seconds of an exact NashConv of an untrained tiny model, with short prompts."""
     from arena_eval import exploitability
     from arena_trainers import LMPolicy
-    from arena_trainers.runs.start import tiny_model, tiny_tokenizer, words_of
+    from arena_trainers.runs import tiny_model, tiny_tokenizer, words_of
     from arena_wrappers import PromptOptions
 
     game = arena_envs.make_game(id)

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from arena_envs import make, make_game
 from arena_eval.exploit import exploitability
@@ -26,8 +25,9 @@ from arena_trainers.data import (
     write_rows,
 )
 from arena_trainers.lm import LMPolicy
+from arena_trainers.runs.recipe import load_recipe
 from arena_trainers.runs.rows import RowRun
-from arena_trainers.runs.settings import load_recipe
+from arena_trainers.terminal import Console
 from arena_wrappers import Branching, Episode, play
 from comparing import (
     NumJobs,

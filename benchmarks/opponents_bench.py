@@ -24,7 +24,7 @@ from arena_envs.solvers import (
     uniform_table,
 )
 from arena_eval.exploit import tabular
-from arena_trainers.runs.settings import load_recipe
+from arena_trainers.runs.recipe import load_recipe
 from arena_wrappers import ScoringPolicy
 from comparing import (
     NumJobs,

@@ -23,7 +23,7 @@ import torch
 from transformers import AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.runs import SelfPlay, load_recipe
+from arena_trainers.runs import SelfPlayRun, load_recipe
 from arena_trainers.terminal import Console
 
 ARMS: dict[str, dict[str, Any]] = {
@@ -38,7 +38,7 @@ STEPS, EPISODES, SEEDS = 20, 32, 3
 def run(folder: Path, name: str = "mini-hanabi-tiny", **options: Any) -> dict[str, Any]:
     """Trains with a recipe; the stages of the run."""
     recipe = {**load_recipe(name), "evaluate_every": 0, "saved_groups": 0}
-    job = SelfPlay({**recipe, **options}, folder, Console(quiet=True))
+    job = SelfPlayRun({**recipe, **options}, folder, Console(quiet=True))
     job.prepare()
     (game,) = job.run()["outcomes"].values()
     stages: dict[str, Any] = {s["name"]: s["returns"] for s in game["stages"]}
@@ -150,7 +150,7 @@ def time_steps(repeats: int = 15) -> None:
     recipe = load_recipe("mini-hanabi-tiny")
     recipe |= {"max_steps": 1, "episodes_per_step": 32, "eval_episodes": 2, "beta": 0.0}
     recipe |= {"sync_ref_model": False, "warm_start_steps": 20, "saved_groups": 0}
-    job = SelfPlay(recipe, folder / "run", Console(quiet=True))
+    job = SelfPlayRun(recipe, folder / "run", Console(quiet=True))
     job.prepare()
     job.run()
     names = ("rules", "reply_format", "parsing", "max_completion_length")

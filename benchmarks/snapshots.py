@@ -26,7 +26,8 @@ from transformers import PrinterCallback, TrainerCallback
 
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends import cached
-from arena_trainers.runs.settings import build_configs, load_recipe
+from arena_trainers.runs.recipe import load_recipe
+from arena_trainers.runs.settings import build_configs
 from arena_trainers.runs.start import load_tokenizer, make_start
 from arena_trainers.terminal import Console
 from arena_trainers.train.matching import prepare_games

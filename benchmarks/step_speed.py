@@ -112,7 +112,8 @@ def train(turns: int, steps: int, model: Path) -> None:
     import torch
     from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
 
-    from arena_trainers.runs.settings import build_configs, load_recipe
+    from arena_trainers.runs.recipe import load_recipe
+    from arena_trainers.runs.settings import build_configs
     from arena_trainers.train.trainer import TurnGRPOTrainer
 
     torch.set_num_threads(1)
@@ -141,7 +142,8 @@ def train(turns: int, steps: int, model: Path) -> None:
 def start(folder: Path) -> None:
     """Makes the model that both begin with."""
     from arena_trainers.lm import LMPolicy
-    from arena_trainers.runs.settings import build_configs, load_recipe
+    from arena_trainers.runs.recipe import load_recipe
+    from arena_trainers.runs.settings import build_configs
     from arena_trainers.runs.start import load_tokenizer, make_start
     from arena_trainers.terminal import Console
     from arena_trainers.train.matching import prepare_games

@@ -25,7 +25,7 @@ import torch
 
 import arena_envs
 from arena_trainers.lm import LMPolicy
-from arena_trainers.runs.start import tiny_model, tiny_tokenizer, words_of
+from arena_trainers.runs import tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import PromptOptions
 
 BARE = PromptOptions("bare", rules=False)

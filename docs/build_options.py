@@ -11,19 +11,15 @@ from dataclasses import MISSING
 from pathlib import Path
 
 from arena_trainers.options import GROUPS, Option, options_of
-from arena_trainers.runs.settings import (
-    EvaluateStage,
-    JobConfig,
-    Loop,
-    PlayStage,
-    RowConfig,
-)
+from arena_trainers.runs.round_settings import EvaluateStage, Loop, PlayStage
+from arena_trainers.runs.row_settings import RowConfig
+from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.settings import SelfPlay
 
 PAGE = Path(__file__).with_name("options.md")
 HEAD = """# Options of `arena train`
 
-Made by `docs/build_options.py` from the declarations in `arena_trainers/runs/settings.py` and
+Made by `docs/build_options.py` from the declarations in `arena_trainers/runs/*settings.py` and
 `arena_trainers/train/settings.py`. [Training](training.md) shows how to use them. Each option is a key of a
 recipe in YAML, and `--name VALUE` on the command line, with `-` and `_` alike. Self-play also has every option
 of TRL's `GRPOConfig`, which `arena train --help-all` lists.
@@ -66,8 +62,8 @@ def page() -> str:
     known = [*options_of(JobConfig).values(), *options_of(SelfPlay).values()]
     lines = [HEAD.rstrip()]
     for group in GROUPS:
-        if own := [option for option in known if option.group == group]:
-            lines += table(group, own)
+        if options := [option for option in known if option.group == group]:
+            lines += table(group, options)
     lines += table(ROWS, options_of(RowConfig).values())
     for name, stage in STAGES.items():
         lines += table(f"`{name}`", options_of(stage).values())

@@ -353,7 +353,7 @@ def bot_named(name: str, head: Any) -> Any:
 def of_data_sets_of_messages(folder: Path) -> None:
     from arena_trainers.lm.chat import Chat
     from arena_trainers.offline.conversations import write_tokens
-    from arena_trainers.runs.start import tiny_tokenizer_of
+    from arena_trainers.runs.tiny import tiny_tokenizer_of
     from arena_wrappers import PromptOptions
 
     chat = Chat(tiny_tokenizer_of([{"id": "kuhn_poker"}], PromptOptions()))
@@ -373,8 +373,8 @@ def of_rows(folder: Path) -> None:
 
     from arena_trainers.data import read_origin
     from arena_trainers.data.columns import _KEY
-    from arena_trainers.runs.rows import without_defaults
-    from arena_trainers.runs.start import tiny_tokenizer_of
+    from arena_trainers.runs.row_player import without_defaults
+    from arena_trainers.runs.tiny import tiny_tokenizer_of
     from arena_wrappers import PromptOptions
 
     origin = {

@@ -14,7 +14,7 @@ from arena_envs.games.rounds import Rounds
 from arena_envs.games.rounds import State as Round
 from arena_eval.exploit import requests_of
 from arena_trainers.lm import LMPolicy
-from arena_trainers.runs.start import tiny_model, tiny_tokenizer
+from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer
 from arena_wrappers import PromptOptions
 from credit_payments import SIZE
 

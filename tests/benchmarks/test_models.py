@@ -7,7 +7,7 @@ import credit_bench
 import credit_runs
 from arena_trainers.cli.train import split
 from arena_trainers.runs import build_configs, load_recipe
-from arena_trainers.runs.settings import DEFAULT_RECIPE
+from arena_trainers.runs.recipe import DEFAULT_RECIPE
 from arena_trainers.train import GamePlan
 from credit_bench import model_comparisons
 from credit_runs import COMPARED, MODELS, ModelSetting, Run

@@ -47,7 +47,7 @@ PREPARE = """\
 import sys
 from pathlib import Path
 import arena_envs
-from arena_trainers.runs.start import tiny_model, tiny_tokenizer, words_of
+from arena_trainers.runs import tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import PromptOptions
 
 words = []

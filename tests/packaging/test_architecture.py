@@ -207,12 +207,14 @@ def test_the_folders_of_the_trainer_import_those_below_them() -> None:
 BASE = {
     "checkpoint",
     "finite",
+    "inherited",
     "losses",
     "options",
     "processes",
     "rewards",
     "terminal",
     "trial",
+    "weight",
 }  # modules below all folders
 
 

@@ -57,7 +57,7 @@ def models(tmp_path_factory):
     import arena_envs
     from arena_trainers.lm import LMPolicy
     from arena_trainers.runs import tiny_tokenizer, words_of
-    from arena_trainers.runs.start import tiny_config
+    from arena_trainers.runs.tiny import tiny_config
     from arena_wrappers import PromptOptions
 
     short = PromptOptions("bare", rules=False)

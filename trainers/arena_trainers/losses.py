@@ -10,7 +10,7 @@ term and entropy bonus stay. A term of weight 0 is not computed. Statistics over
 
 | entry of `losses` | meaning |
 |---|---|
-| `weight`, `over`, `until` | see `arena_trainers.options.Weight` |
+| `weight`, `over`, `until` | see `arena_trainers.weight.Weight` |
 | `teacher`, `sees_hidden` | of a term that needs one: a policy; whether it may know what the seat does not |
 | others | options of the term |
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from arena_envs.doors import Door, broken, check_options
-from arena_trainers.options import OF_WEIGHT, Weight
+from arena_trainers.weight import OF_WEIGHT, Weight
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HERE = "arena_trainers.losses"

@@ -1,40 +1,39 @@
 """Options: one declaration is the keyword of Python, the key of YAML, `--name` and its help.
 
-A field of a dataclass has type, default and least value of an option; `Literal` gives its choices.
-A TOML file beside the module has the texts, by class and by the title of a group of the help page.
-`docs/options.md` is made of both. `check_declared` checks the values.
+A field of a dataclass, made with `option`, has the type, default, least value, help and group of an
+option; `Literal` gives its choices. `docs/options.md` and the help page are made of the fields.
+`check_declared` checks the values.
 """
 
 import copy
 import dataclasses
 import difflib
 import enum
-import inspect
-import json
 import math
-import tomllib
 import types
 import typing
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from arena_envs.checks import check_known, did_you_mean, is_number
+from arena_envs.checks import check_known, did_you_mean
 from arena_envs.doors import split
 
-_KINDS = (bool, int, float, str, list, dict, type(None))
+_CONVERTIBLE = (bool, int, float, str, list, dict, type(None))
 
 
 GROUPS = (
-    *("Run", "Model", "Games and prompts", "Sampling", "Episodes and batch"),
-    *("Credit", "Optimization", "Evaluation", "Output"),
+    "Run",
+    "Model",
+    "Games and prompts",
+    "Sampling",
+    "Episodes and batch",
+    "Credit",
+    "Optimization",
+    "Evaluation",
+    "Output",
 )  # of the help page, in its order
-# Inherited options on the help page: TRL's help of them is longer than a line, or describes
-# another trainer.
-OF_TRL: dict[str, dict[str, str]] = json.loads(
-    Path(__file__).with_name("help.json").read_text(encoding="utf-8")
-)
 
 
 @dataclass(frozen=True)
@@ -70,120 +69,69 @@ class Option:
         Raises:
             ValueError: a value of another type, or that is not among the choices.
         """
-        none = (None,) if "None" in self.types else ()
-        if self.choices and value not in (*self.choices, *none):
+        if value is None and "None" in self.types:
+            return None
+        if self.choices and value not in self.choices:
             hint = did_you_mean(str(value), self.choices)
             raise ValueError(f"unknown {self.name} {value!r}; {hint}")
         if not self.types or type(value).__name__ in self.types:
             return value
-        if value is None and "None" in self.types:
-            return None
         is_number = _is_int_or_float(value)
         if "float" in self.types and (is_number or isinstance(value, str)):
-            try:
+            with suppress(ValueError, OverflowError):
                 return float(value)
-            except (ValueError, OverflowError):
-                pass
         if "str" in self.types and is_number:
             return str(value)
         if "list" in self.types and isinstance(value, str):
             return split(value)
-        names = " or ".join(name for name in self.types if name != "None")
-        raise ValueError(f"want {names} as {self.name}, got {value!r}")
+        type_names = " or ".join(name for name in self.types if name != "None")
+        raise ValueError(f"want {type_names} as {self.name}, got {value!r}")
 
     def check(self, value: Any) -> None:
         """Raises ValueError for a value of another type or out of range."""
-        found = self.converted(value)
-        is_number = _is_int_or_float(found)
-        if is_number and self.least is not None and not self.least <= found < math.inf:
+        number = self.converted(value)
+        if self.least is None or not _is_int_or_float(number):
+            return
+        if not self.least <= number < math.inf:
             raise ValueError(f"want {self.name} of at least {self.least}, got {value}")
 
 
-OF_WEIGHT = ("weight", "over", "until")  # its options
-
-
-@dataclass(frozen=True)
-class Weight:
-    """A weight by optimizer step: linear from `start` to `end` at step `over`, and 0 from `until` on."""
-
-    start: float
-    end: float
-    over: int = 1
-    until: float = math.inf
-
-    @classmethod
-    def of(cls, what: str, given: dict[str, Any]) -> "Weight":
-        """Takes `weight` (a number, or [from, to] with `over`) and `until` out of the options of `what`."""
-        value, over = given.pop("weight", 1.0), given.pop("over", None)
-        until = given.pop("until", None)
-        pair = value if isinstance(value, list | tuple) else (value, value)
-        if len(pair) != 2 or not all(map(is_number, pair)):
-            raise ValueError(
-                f"want a number or [from, to] as weight of {what}, got {value!r}"
-            )
-        if (over is None) == (pair is value):
-            raise ValueError(
-                f"want over, a number of steps, with a weight [from, to] of {what} and only "
-                f"there, got weight {value!r} and over {over!r}"
-            )
-        for name, steps in (("over", over), ("until", until)):
-            if steps is not None and (type(steps) is not int or steps < 1):
-                raise ValueError(f"want {name} of {what} of at least 1, got {steps!r}")
-        return cls(float(pair[0]), float(pair[1]), over or 1, until or math.inf)
-
-    def is_over(self, step: int) -> bool:
-        """Whether it is 0 from this step on."""
-        return step >= self.until or (
-            self.end == 0 and (self.start == 0 or step >= self.over)
-        )
-
-    def at(self, step: int) -> float:
-        """The weight at a step.
-
-        >>> [Weight(1.0, 0.0, over=4, until=3).at(step) for step in range(4)]
-        [1.0, 0.75, 0.5, 0.0]
-        """
-        share = min(step / self.over, 1.0)
-        found = self.start + (self.end - self.start) * share
-        return 0.0 if self.is_over(step) else found
-
-
 def _is_int_or_float(value: Any) -> bool:
+    """Whether a value is a number, also an infinite one; a bool is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def option(*default: Any, least: float | None = None) -> Any:
+def option(
+    default: Any = dataclasses.MISSING,
+    *,
+    help: str,
+    group: str = "",
+    least: float | None = None,
+) -> Any:
     """A field of a dataclass that is an option.
 
     Args:
-        *default: the default value; none for an option that must be given.
+        default: the default value; none for an option that must be given.
+        help: what the option does; the help page shows the first sentence.
+        group: of the help page, one of `GROUPS`; "" for none.
         least: the lowest number that is allowed.
     """
-    metadata = {"least": least}
-    if default and isinstance(default[0], list | dict):
-        made = partial(copy.copy, default[0])
-        return dataclasses.field(default_factory=made, metadata=metadata)
-    given = {"default": default[0]} if default else {}
-    return dataclasses.field(**given, metadata=metadata)
+    metadata = {"help": help, "group": group, "least": least}
+    if isinstance(default, list | dict):
+        copy_of_default = partial(copy.copy, default)
+        return dataclasses.field(default_factory=copy_of_default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 T = typing.TypeVar("T", bound=type)
 
 
-@cache
-def documented(cls: Any) -> dict[str, tuple[str, str]]:
-    """The group and the text of each option of a class, from the TOML file beside its module."""
-    file = Path(inspect.getfile(cls)).with_suffix(".toml")
-    given = tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
-    groups: dict[str, dict[str, str]] = given.get(cls.__name__, {})
-    return {
-        name: (group, one) for group in groups for name, one in groups[group].items()
-    }
-
-
 def with_texts(cls: T) -> T:
-    """Adds the texts of `documented` to the docstring of a class."""
-    lines = [f"    {name}: {text}" for name, (_, text) in documented(cls).items()]
+    """Adds the help of its options to the docstring of a dataclass."""
+    lines = [
+        f"    {field.name}: {field.metadata['help']}"
+        for field in dataclasses.fields(cls)
+    ]
     cls.__doc__ = "\n".join([f"{cls.__doc__}\n", "Options:", *lines])
     return cls
 
@@ -194,12 +142,12 @@ def check_declared(values: Any, cls: Any = None) -> None:
     Raises:
         ValueError: a value of another type, not among the choices, or out of range.
     """
-    for name, declared in options_of(cls or type(values)).items():
-        declared.check(getattr(values, name))
+    for name, option in options_of(cls or type(values)).items():
+        option.check(getattr(values, name))
 
 
-# options by names that other programs have for them; the first one that there is counts
-_MEANT = {
+# our options by the names that other programs have for them; the first that a trainer has counts
+_NAMES_ELSEWHERE = {
     "algo": ("credit",),
     "algorithm": ("credit",),
     "batch_size": ("episodes_per_step",),
@@ -226,72 +174,73 @@ _MEANT = {
 
 def unknown_option(
     name: str,
-    known: typing.Iterable[str],
-    what: str = "unknown",
+    known_names: typing.Iterable[str],
+    complaint: str = "unknown",
     page: str = "arena train --help-all",
 ) -> ValueError:
     """The error for an unknown option."""
-    names = [*known]
-    near = difflib.get_close_matches(name, names, n=1)
-    near = [one for one in _MEANT.get(name, ()) if one in names][:1] or near
-    hint = f"did you mean {near[0]!r}?" if near else f"{page} lists all"
+    names = [*known_names]
+    guesses = [guess for guess in _NAMES_ELSEWHERE.get(name, ()) if guess in names]
+    guesses += difflib.get_close_matches(name, names, n=1)
     if name == "recipe":
         hint = "name the recipe without it, as in: arena train kuhn-tiny"
-    return ValueError(f"{what} option {name!r}; {hint}")
+    elif guesses:
+        hint = f"did you mean {guesses[0]!r}?"
+    else:
+        hint = f"{page} lists all"
+    return ValueError(f"{complaint} option {name!r}; {hint}")
 
 
 def refuse_unknown(
-    where: str, given: typing.Iterable[Any], known: typing.Iterable[str]
+    where: str, names: typing.Iterable[Any], known_names: typing.Iterable[str]
 ) -> None:
     """Raises ValueError for a name that is none of the known options."""
-    names = list(known)
-    for name in given:
-        check_known(name, names, f"{where} has no option {name!r}")
+    known_names = list(known_names)
+    for name in names:
+        check_known(name, known_names, f"{where} has no option {name!r}")
 
 
 def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, Option]:
     """The fields of a dataclass as options, by name."""
-    found = {}
+    options = {}
     hints = typing.get_type_hints(cls)
-    bases = reversed(cls.__mro__[:-1])  # but for object
-    told = {name: text for base in bases for name, text in documented(base).items()}
     for field in dataclasses.fields(cls):
         if not field.init:
             continue
-        kinds, choices = _kinds_of(hints[field.name])
-        group, text = told.get(field.name, ("", ""))
+        types_of_values, choices = _values_of(hints[field.name])
         default: Any = field.default
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
-        found[field.name] = Option(
+        if isinstance(default, enum.Enum):
+            default = default.value
+        options[field.name] = Option(
             name=field.name,
-            types=kinds,
+            types=types_of_values,
             choices=choices,
-            default=default.value if isinstance(default, enum.Enum) else default,
-            help=" ".join((text or str(field.metadata.get("help", ""))).split()),
+            default=default,
+            help=" ".join(str(field.metadata.get("help", "")).split()),
             source="trl" if field.name in inherited else "arena",
-            group=group,
+            group=field.metadata.get("group", ""),
             least=field.metadata.get("least"),
         )
-    return found
+    return options
 
 
-def _kinds_of(hint: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _values_of(hint: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Names of the types that a hint allows, and the choices of an enumeration."""
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    parts = typing.get_args(hint) if is_union else (hint,)
-    kinds = [typing.get_origin(part) or part for part in parts]
-    literal = [part for part in parts if typing.get_origin(part) is typing.Literal]
-    if literal:
-        kinds = [str if kind is typing.Literal else kind for kind in kinds]
-        return _named(kinds), typing.get_args(literal[0])
-    for kind in kinds:
-        if isinstance(kind, type) and issubclass(kind, enum.Enum):
-            return (), tuple(str(member.value) for member in kind)
-    if any(kind not in _KINDS for kind in kinds):
+    members = typing.get_args(hint) if is_union else (hint,)
+    classes = [typing.get_origin(member) or member for member in members]
+    for member, cls in zip(members, classes, strict=True):
+        if cls is typing.Literal:
+            classes = [str if cls is typing.Literal else cls for cls in classes]
+            return _names_of(classes), typing.get_args(member)
+        if isinstance(cls, type) and issubclass(cls, enum.Enum):
+            return (), tuple(str(choice.value) for choice in cls)
+    if any(cls not in _CONVERTIBLE for cls in classes):
         return (), ()  # TRL checks it
-    return _named(kinds), ()
+    return _names_of(classes), ()
 
 
-def _named(kinds: typing.Iterable[Any]) -> tuple[str, ...]:
-    return tuple("None" if k is type(None) else k.__name__ for k in kinds)
+def _names_of(classes: typing.Iterable[Any]) -> tuple[str, ...]:
+    return tuple("None" if cls is type(None) else cls.__name__ for cls in classes)

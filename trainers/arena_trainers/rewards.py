@@ -5,7 +5,7 @@ learns, with the state before it. In the option `rewards` its name becomes a par
 
 | entry | meaning |
 |---|---|
-| `weight`, `over`, `until` | see `arena_trainers.options.Weight` |
+| `weight`, `over`, `until` | see `arena_trainers.weight.Weight` |
 | `at_most` or `at_least`, `rate` | in place of a weight: a limit of the mean over turns, m, and a step size |
 | others | options of the reward |
 
@@ -38,7 +38,7 @@ from typing import Any
 from arena_envs import make_game
 from arena_envs.checks import is_number
 from arena_envs.doors import Door, broken, check_options
-from arena_trainers.options import OF_WEIGHT, Weight
+from arena_trainers.weight import OF_WEIGHT, Weight
 from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy, play
 from arena_wrappers.play import final_state, next_state, turn_states
 from arena_wrappers.policies import own_prompt

@@ -8,7 +8,7 @@ import yaml
 
 from arena_envs import trust
 from arena_trainers.cli import train
-from arena_trainers.runs.code import code_named
+from arena_trainers.runs.code import named_code
 
 PLAIN = {"games": ["kuhn_poker"], "max_steps": 1}
 OWN = "own_recipe_code"
@@ -50,7 +50,7 @@ def recipe(tmp_path, monkeypatch):
 @pytest.mark.parametrize("settings", NAMING.values(), ids=NAMING)
 def test_the_code_is_announced_before_it_is_imported(recipe, settings):
     request = train.Request(PLAIN | settings, Path("run"), recipe(settings))
-    found = [path for path in code_named(request.settings) if path.startswith(OWN)]
+    found = [path for path in named_code(request.settings) if path.startswith(OWN)]
     assert found
     assert train.imports_line(request).endswith(
         f"that this run imports: {', '.join(found)}"
@@ -98,9 +98,9 @@ def test_a_dry_run_imports_the_code_that_an_operator_allows(recipe, arena_here):
 
 
 def test_code_of_models_is_announced():
-    named = code_named({"model_init_kwargs": '{"trust_remote_code": true}', "beta": 0})
+    named = named_code({"model_init_kwargs": '{"trust_remote_code": true}', "beta": 0})
     assert named == ["trust_remote_code"]
-    assert code_named({"trust_remote_code": False}) == []
+    assert named_code({"trust_remote_code": False}) == []
 
 
 def test_help_imports_nothing_that_the_recipe_names(recipe, arena_here):

@@ -7,7 +7,7 @@ import yaml
 
 from arena_trainers.checkpoint import files_of, write_manifest
 from arena_trainers.runs.folder import read_run, write_config
-from arena_trainers.runs.settings import load_recipe
+from arena_trainers.runs.recipe import load_recipe
 
 REFUSED = "one command at a time, but process 7 on host goes on with it"
 

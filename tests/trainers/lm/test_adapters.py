@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy, adapter_base, lora_config
-from arena_trainers.runs import JobConfig, SelfPlay, tiny_model
+from arena_trainers.runs import JobConfig, SelfPlayRun, tiny_model
 from arena_wrappers import PromptOptions, RandomPolicy, make_policy, play
 
 SHORT = PromptOptions("bare", rules=False)
@@ -237,7 +237,7 @@ def test_a_run_with_an_adapter_saves_it_as_a_policy(model_folder, tmp_path):
         **{"max_steps": 1, "episodes_per_step": 8, "num_generations": 4},
         **{"eval_episodes": 2, "evaluate_every": 0, "gradient_checkpointing": False},
     }
-    job = SelfPlay(settings, tmp_path / "run", Console(quiet=True))
+    job = SelfPlayRun(settings, tmp_path / "run", Console(quiet=True))
     job.prepare()
     job.run()
     folder = tmp_path / "run" / "model"

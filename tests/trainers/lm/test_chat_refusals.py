@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from arena_trainers.lm import Chat, LMPolicy
-from arena_trainers.runs import SelfPlay, tiny_model
+from arena_trainers.runs import SelfPlayRun, tiny_model
 
 ONE = "{{ messages[0].content }}"
 NO_REPLIES = (
@@ -79,10 +79,10 @@ def folder(stand_in, tmp_path):
 def test_a_job_is_refused_before_it_writes(folder, tmp_path, options):
     settings = {"model": folder, "max_completion_length": 40, **options}
     with pytest.raises(ValueError, match="cannot show earlier replies"):
-        SelfPlay(settings, tmp_path / "run", Console(quiet=True))
+        SelfPlayRun(settings, tmp_path / "run", Console(quiet=True))
     assert not (tmp_path / "run").exists()
     settings = {"model": folder, "max_completion_length": 40}
-    SelfPlay(settings, tmp_path / "run", Console(quiet=True))
+    SelfPlayRun(settings, tmp_path / "run", Console(quiet=True))
 
 
 def test_a_trainer_and_its_opponents_are_refused(folder, settings, make_trainer):

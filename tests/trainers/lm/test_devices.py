@@ -8,7 +8,7 @@ from arena_trainers.lm import LMPolicy, left_padded, loading
 from arena_trainers.lm import policy as lm_policy
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.sampling import SeededSampler
-from arena_trainers.runs import SelfPlay
+from arena_trainers.runs import SelfPlayRun
 from arena_trainers.train import GamePlan, opponents
 
 
@@ -91,9 +91,9 @@ def test_the_first_process_alone_loads_the_model_that_is_evaluated(
         "max_completion_length": 2,
         "eval_episodes": 2,
     }
-    job = SelfPlay(settings, tmp_path / "run", Console(quiet=True))
+    job = SelfPlayRun(settings, tmp_path / "run", Console(quiet=True))
     monkeypatch.setattr(LMPolicy, "from_pretrained", watched)
-    monkeypatch.setattr(SelfPlay, "is_main", is_main)
+    monkeypatch.setattr(SelfPlayRun, "is_main", is_main)
     job.prepare()
     assert loaded == [job.args.device] * is_main
     assert [len(meter.stages) for meter in job.meters] == [1 + is_main]

@@ -8,7 +8,7 @@ from transformers import TrainerCallback
 
 from arena_trainers.offline.pairs import MAX_REPETITIONS, _repeated
 from arena_trainers.offline.protocol import Cut, Given, row_trainer
-from arena_trainers.runs.settings import trainer_args
+from arena_trainers.runs.row_settings import trainer_args
 
 # prompts and completions of uneven lengths; masks have holes, as multi-turn rows have
 PROMPTS = [[6, 7, 8], [9]]

@@ -16,7 +16,7 @@ from arena_trainers.data import (
     write_rows,
 )
 from arena_trainers.offline.row_file import check_rows, check_tokens, facts_of
-from arena_trainers.runs.rows import without_defaults
+from arena_trainers.runs.row_player import without_defaults
 from arena_wrappers import PromptOptions, play
 
 ROW = {"prompt_ids": [[5, 6]], "completion_ids": [[7, 2]], "completion_mask": [[0, 1]]}

@@ -17,21 +17,21 @@ from arena_trainers.lm import LMPolicy
 from arena_trainers.runs import (
     NASH_CONV,
     JobConfig,
-    SelfPlay,
+    SelfPlayRun,
     load_recipe,
     read_best,
     read_metrics,
 )
-from arena_trainers.runs.results.close import best_line
-from arena_trainers.runs.watch import (
-    LEARNERS,
-    RETURN,
+from arena_trainers.runs.callbacks.best import (
+    LEARNER_RETURN,
+    MEAN_RETURN,
     BestModel,
     BestScore,
     finish_swap,
-    sample_reply,
     score_metric,
 )
+from arena_trainers.runs.callbacks.replies import sample_reply
+from arena_trainers.runs.results.commands import best_line
 from arena_trainers.train import GamePlan
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
@@ -46,7 +46,7 @@ def trained(folder, **options):
     """What a run printed."""
     out = io.StringIO()
     settings = {**load_recipe("kuhn-tiny"), **SMALL, **options}
-    job = SelfPlay(settings, folder, Console(file=out, width=80))
+    job = SelfPlayRun(settings, folder, Console(file=out, width=80))
     job.prepare()
     job.run()
     return out.getvalue()
@@ -138,8 +138,8 @@ def test_replies_are_shown_by_default_of_given_models_alone():
     [
         (["kuhn_poker"], True, NASH_CONV),
         (["kuhn_poker"], False, None),
-        (["tiny_hanabi"], False, RETURN),
-        (["blackjack"], False, RETURN),
+        (["tiny_hanabi"], False, MEAN_RETURN),
+        (["blackjack"], False, MEAN_RETURN),
         (["tiny_hanabi", "signaling"], False, None),
     ],
 )
@@ -152,8 +152,8 @@ def test_the_score_is_one_that_tells_better_from_worse(games, is_exact, metric):
 @pytest.mark.parametrize(
     ("opponents", "metric"),
     [
-        ("random", LEARNERS),
-        (["self", "random"], LEARNERS),
+        ("random", LEARNER_RETURN),
+        (["self", "random"], LEARNER_RETURN),
         (["self", "self"], NASH_CONV),
         ("past_selves", NASH_CONV),
     ],
@@ -177,13 +177,15 @@ def test_a_run_against_random_keeps_the_model_of_the_best_return(tmp_path):
     records = read_metrics(folder / "metrics.jsonl")
     returns = {r["step"]: r[name] for r in records if "loss" in r}
     best = max(returns, key=lambda step: returns[step])
-    assert read_best(folder) == BestScore(best, returns[best], LEARNERS)
+    assert read_best(folder) == BestScore(best, returns[best], LEARNER_RETURN)
     assert f"return {returns[2]:.3f} against random  legal" in printed
 
 
 def folder_of(path, step):
     path.mkdir(parents=True)
-    (path / "best.json").write_text(json.dumps({**vars(BestScore(step, 1.0, RETURN))}))
+    (path / "best.json").write_text(
+        json.dumps({**vars(BestScore(step, 1.0, MEAN_RETURN))})
+    )
 
 
 @pytest.mark.parametrize("killed", ["saving", "saved", "moved", "placed"])
@@ -221,5 +223,5 @@ def test_the_end_says_why_there_is_no_best_model(tmp_path):
     )
     said = best_line(tmp_path, BestModel(short, tmp_path, NASH_CONV), True, 10)
     assert "the run had 3 steps, fewer than evaluate_every (10)" in said
-    said = best_line(tmp_path, BestModel(short, tmp_path, RETURN), True, 10)
+    said = best_line(tmp_path, BestModel(short, tmp_path, MEAN_RETURN), True, 10)
     assert "the run had 3 steps, fewer than logging_steps (5)" in said

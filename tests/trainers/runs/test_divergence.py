@@ -21,7 +21,7 @@ from arena_trainers.lm.merge import write_merged
 from arena_trainers.matchmaking.snapshots import SnapshotStore
 from arena_trainers.offline import pairs, sft
 from arena_trainers.offline.batches import WholeSteps
-from arena_trainers.runs.folder import begin_from, write_config
+from arena_trainers.runs.folder import checkpoint_to_begin_from, write_config
 from arena_trainers.train.finite_steps import FiniteSteps
 from arena_trainers.train.saved import save_credit, whole_checkpoint
 from arena_trainers.train.trainer import TurnGRPOTrainer
@@ -172,7 +172,9 @@ def test_a_run_does_not_resume_from_weights_that_are_not_finite(
         process_index, world_size = 0, 1
 
     with pytest.raises(ValueError, match=r"finite checkpoint is .*checkpoint-2; begin"):
-        begin_from(run_folder, model_folder, Args(), Console().print, resume=True)
+        checkpoint_to_begin_from(
+            run_folder, model_folder, Args(), Console().print, resume=True
+        )
 
 
 def test_a_trainer_does_not_resume_from_weights_that_are_not_finite(run_folder):

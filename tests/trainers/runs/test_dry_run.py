@@ -10,17 +10,14 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from arena_trainers.lm import adapters, lora_config
 from arena_trainers.lm.adapters import count_weights
 from arena_trainers.runs import load_recipe, recipes
-from arena_trainers.runs.checks import dry_run as plan
-from arena_trainers.runs.checks.dry_run import (
-    Load,
-    known_config,
-    plan_lines,
-)
+from arena_trainers.runs.checks import dry_run, memory
+from arena_trainers.runs.checks.dry_run import known_config, plan_lines
+from arena_trainers.runs.checks.step_size import StepSize
 
 DOCS = Path(__file__).parents[3] / "docs" / "training.md"
 SHOWN = ("marshal-paper", "smollm2", "at-grpo-roles", "marft", "advevo", "kuhn-tiny")
 FAST = (*SHOWN, "archer", "poad", "ppo")
-LOAD = Load(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
+STEP = StepSize(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
 
 
 @cache
@@ -55,7 +52,7 @@ def method(**changes):
     given = {"adapter": 0, "weight_bytes": 2, "has_start": False, "reference": False}
     given |= {"checkpointing": False, "engine": False, "rescored": False}
     given |= {"max_tokens": None, "on_cpu": False}
-    return plan.Method(config, weights, **(given | changes))
+    return memory.Method(config, weights, **(given | changes))
 
 
 def test_the_figures_of_qwen3_are_those_worked_by_hand():
@@ -65,29 +62,32 @@ def test_the_figures_of_qwen3_are_those_worked_by_hand():
     assert count_weights(config, adapter) == (596_049_920, 10_092_544)
     # keys and values, 28 layers, 8 heads of 128 numbers of 2 bytes
     assert method().kv_bytes == 2 * 28 * 8 * 128 * 2 == 114_688
-    full, lora = plan.play_memory(method()), plan.play_memory(method(adapter=1000))
+    full, lora = memory.play_memory(method()), memory.play_memory(method(adapter=1000))
     assert full["weights"] == 2 * 596_049_920  # 1.11 GiB
     assert full["gradients and AdamW"] == 3 * full["weights"]
     assert lora["gradients and AdamW"] == 12 * 1000
-    assert plan.start_memory(method())["weights"] == 4 * 596_049_920
+    assert memory.start_memory(method())["weights"] == 4 * 596_049_920
 
 
 def test_hours_count_the_passes_over_the_weights():
     """32 rows of 110 tokens; 2 FLOP per weight forward, 4 or 2 backward."""
-    flop = 596_049_920 * 32 * 110 / (plan.PEAK * plan.UTILISATION) / 3600
-    assert plan.hours(method(), LOAD, 10)[1] == pytest.approx(10 * 6 * flop)
+    flop = 596_049_920 * 32 * 110 / (memory.PEAK * memory.UTILISATION) / 3600
+    assert memory.hours(method(), STEP, 10)[1] == pytest.approx(10 * 6 * flop)
     adapted = method(adapter=1, checkpointing=True, rescored=True)
-    assert plan.hours(adapted, LOAD, 10)[1] == pytest.approx(10 * 8 * flop)
+    assert memory.hours(adapted, STEP, 10)[1] == pytest.approx(10 * 8 * flop)
 
 
 def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
-    found = [plan.fit(method(engine=True), LOAD, gib) for gib in (4, 16, 80)]
+    found = [memory.gpu_settings(method(engine=True), STEP, gib) for gib in (4, 16, 80)]
     assert found[0].tokens == 0 < found[1].tokens < found[2].tokens
-    assert plan.fit(method(has_start=True), LOAD, 10).tokens == 0
+    assert memory.gpu_settings(method(has_start=True), STEP, 10).tokens == 0
     for fit in found[1:]:
-        used = sum(plan.play_memory(method()).values()) + fit.share * fit.gib * plan.GIB
+        used = (
+            sum(memory.play_memory(method()).values())
+            + fit.share * fit.gib * memory.GIB
+        )
         used += fit.tokens * method().token_bytes
-        assert used <= plan.USABLE * fit.gib * plan.GIB
+        assert used <= memory.USABLE * fit.gib * memory.GIB
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_recipes_of_agents_have_a_plan_with_the_tiny_model(name):
 @pytest.mark.parametrize("name", [r for r in recipes() if r.startswith("qwen3")])
 def test_a_recipe_has_the_settings_that_its_plan_gives_for_its_gpu(name):
     recipe = load_recipe(name)
-    folder = Path(plan.__file__).parents[2] / "recipes" / f"{name}.yaml"
+    folder = Path(dry_run.__file__).parents[2] / "recipes" / f"{name}.yaml"
     gib = re.search(r"one GPU of (\d+ GiB)", folder.read_text())[1]
     row = next(line for line in plan_of(name) if line.startswith(gib))
     _, _, tokens, share, _ = row.split()
@@ -172,7 +172,7 @@ def test_the_plan_counts_the_adapters_of_all_roles():
 
 
 def test_the_plan_counts_whole_models_of_roles_and_what_is_free(monkeypatch):
-    monkeypatch.setattr(plan, "free_memory", lambda device: 2**30)
+    monkeypatch.setattr(dry_run, "free_memory", lambda device: 2**30)
     told = {"use_cpu": True, "bf16": False, "sync_ref_model": False}
     roles = {0: {"beta": 0.1}, 1: {}}
     text = "\n".join(lines("kuhn-tiny", roles=roles, **told))
@@ -186,7 +186,7 @@ def test_the_plan_counts_whole_models_of_roles_and_what_is_free(monkeypatch):
     assert re.search(r"^reference models .*\d", text, re.MULTILINE)
     assert "free on this machine: 1.00 GiB" in text
     assert text.endswith("- nothing")
-    monkeypatch.setattr(plan, "free_memory", lambda device: 0)
+    monkeypatch.setattr(dry_run, "free_memory", lambda device: 0)
     text = " ".join(lines("kuhn-tiny", roles=roles, **told))
     assert "got 0 free; give each role" in text
 

@@ -12,17 +12,15 @@ from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import (
     NASH_CONV,
     JobConfig,
-    SelfPlay,
+    SelfPlayRun,
     load_recipe,
     read_best,
     read_metrics,
 )
-from arena_trainers.runs.watch import (
-    HELD_OUT,
-    CollapseWarnings,
-    Patience,
-    score_against,
-)
+from arena_trainers.runs.callbacks.against_start import score_against
+from arena_trainers.runs.callbacks.best import START_SCORE
+from arena_trainers.runs.callbacks.collapse import CollapseWarnings
+from arena_trainers.runs.callbacks.patience import Patience
 from arena_trainers.train import GamePlan
 from arena_wrappers import RandomPolicy, make_policy
 
@@ -37,7 +35,7 @@ def trained(folder, **options):
     """What a run printed, and the weights that it ended with."""
     out = io.StringIO()
     settings = {**load_recipe("kuhn-tiny"), **SMALL, **options}
-    job = SelfPlay(settings, folder, Console(file=out, width=80))
+    job = SelfPlayRun(settings, folder, Console(file=out, width=80))
     job.prepare()
     job.run()
     model = AutoModelForCausalLM.from_pretrained(folder / "model")
@@ -60,7 +58,7 @@ def test_a_run_ends_without_progress(tmp_path):
     assert len(scores) == 3
     assert len(set(scores)) == 1
     best = read_best(tmp_path / "one")
-    assert (best.step, best.score, best.metric) == (1, scores[0], HELD_OUT)
+    assert (best.step, best.score, best.metric) == (1, scores[0], START_SCORE)
     assert (tmp_path / "one" / "checkpoint-3").is_dir()
 
 
@@ -156,13 +154,17 @@ def figures(entropy=1.0, legal=0.9, tokens=10.0, score=0.0):
 )
 def test_each_figure_is_warned_of_when_it_crosses_its_limit(change, message):
     watcher = CollapseWarnings(print, before=[figures()])
-    assert watcher.look(figures(0.11, 0.71, 19.9, -0.19)) == []
-    (said,) = watcher.look(figures(**change))
+    assert watcher.new_warnings(figures(0.11, 0.71, 19.9, -0.19)) == []
+    (said,) = watcher.new_warnings(figures(**change))
     assert said.startswith(message)
-    assert watcher.look(figures(**change)) == []
-    assert watcher.look({"loss": 0.0}) == watcher.look({"train_loss": 0.0}) == []
-    assert watcher.look(figures()) == []
-    assert watcher.look(figures(**change)) == [said]
+    assert watcher.new_warnings(figures(**change)) == []
+    assert (
+        watcher.new_warnings({"loss": 0.0})
+        == watcher.new_warnings({"train_loss": 0.0})
+        == []
+    )
+    assert watcher.new_warnings(figures()) == []
+    assert watcher.new_warnings(figures(**change)) == [said]
 
 
 def test_settings_without_a_measurement_are_refused(tmp_path):

@@ -25,7 +25,7 @@ from arena_trainers.cli import main as cli
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs import closing_lines, load_recipe, read_metrics
 from arena_trainers.runs.folder import read_config
-from arena_trainers.runs.results.close import NUM_GROUPS
+from arena_trainers.runs.results.files import NUM_GROUPS
 from arena_trainers.train import GamePlan
 from arena_wrappers import PromptOptions, read_episodes, replay
 
@@ -226,7 +226,7 @@ def test_the_config_of_a_run_repeats_it_also_if_it_is_stopped_and_resumed(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "arena_trainers.runs.watch.MetricsFile.on_step_begin",
+            "arena_trainers.runs.callbacks.metrics_file.MetricsFile.on_step_begin",
             kill,
             raising=False,
         )

@@ -13,7 +13,7 @@ from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.data import examples_of
 from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.sft import warm_start
-from arena_trainers.runs import SelfPlay, tiny_model, tiny_tokenizer, words_of
+from arena_trainers.runs import SelfPlayRun, tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import (
     BotPolicy,
     Episode,
@@ -120,7 +120,7 @@ def test_the_job_trains_it_and_measures_no_nash_conv(id, params, tmp_path):
         "logging_steps": 1,
         "use_cpu": True,
     }
-    job = SelfPlay(settings, tmp_path / "run", Console(quiet=True))
+    job = SelfPlayRun(settings, tmp_path / "run", Console(quiet=True))
     job.prepare()
     results = job.run()
     assert set(results["nash_conv"].values()) == {None}

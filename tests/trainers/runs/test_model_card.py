@@ -9,19 +9,16 @@ from huggingface_hub import HfApi, ModelCard, ModelCardData
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from arena_trainers.runs import SelfPlay, build_configs
+from arena_trainers.runs import SelfPlayRun, build_configs
 from arena_trainers.runs.results import card
+from arena_trainers.runs.results.base_model import base_model
 from arena_trainers.runs.results.card import (
-    base_model,
-    cell,
-    code,
-    code_block,
     eval_results,
     local_folders,
-    push_model,
-    table,
     without_folders,
 )
+from arena_trainers.runs.results.hub import push_model
+from arena_trainers.runs.results.markdown import cell, code, code_block, table
 from arena_trainers.runs.results.measure import GameOutcome, Interval, Measurement
 
 HOSTILE = [
@@ -109,7 +106,7 @@ def test_a_run_pushes_its_model_with_a_card_that_names_the_base(
     base_folder, tmp_path, hub, capsys
 ):
     settings = {**SETTINGS, "model": str(base_folder), "push_to_hub": True}
-    job = SelfPlay(settings, tmp_path / "run", Console())
+    job = SelfPlayRun(settings, tmp_path / "run", Console())
     job.prepare()
     job.run()
     folder = tmp_path / "run"
@@ -162,7 +159,7 @@ def test_a_push_that_cannot_work_is_refused_first(
 ):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     settings = {**SETTINGS, "model": str(model_folder), **options}
-    job = SelfPlay(settings, tmp_path / "run", Console(quiet=True))
+    job = SelfPlayRun(settings, tmp_path / "run", Console(quiet=True))
     with pytest.raises(ValueError, match=message) as raised:
         job.prepare()
     assert "secret" not in str(raised.value)
@@ -185,7 +182,7 @@ def test_the_base_of_a_model_without_a_card_is_unknown(tmp_path):
 def test_a_card_says_where_to_put_the_module_of_an_agent(agent, tmp_path):
     job, args = build_configs({"agent": agent} if agent else {}, str(tmp_path))
     base, told = base_model("tiny", None), (job, args, [], [], {}, "by self-play")
-    text = card._use(card.CardSource(tmp_path, base, *told, (), ()), ".")
+    text = card._commands(card.CardSource(tmp_path, base, *told, (), ()), ".")
     assert ("Set `PYTHONPATH`" in text) == (agent is not None)
 
 

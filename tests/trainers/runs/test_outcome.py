@@ -18,19 +18,13 @@ from arena_studio.report.charts import PICTURED, charts_of, figure_of
 from arena_studio.report.tables import result_tables
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import JobConfig, closing_lines
-from arena_trainers.runs.progress import clock
-from arena_trainers.runs.results.close import (
-    outcome_tables,
-    player_of,
-    results_of,
-    rollouts_lines,
-)
-from arena_trainers.runs.results.measure import (
-    GameMeter,
-    GameOutcome,
-    beside_equilibrium,
-)
-from arena_trainers.runs.self_play import legal_warning
+from arena_trainers.runs.callbacks.progress import clock
+from arena_trainers.runs.opening_lines import legal_warning
+from arena_trainers.runs.results.commands import player_of, rollouts_lines
+from arena_trainers.runs.results.equilibrium import compare_with_equilibrium
+from arena_trainers.runs.results.files import results_of
+from arena_trainers.runs.results.measure import GameMeter, GameOutcome
+from arena_trainers.runs.results.tables import outcome_tables
 from arena_trainers.train import GamePlan
 from arena_wrappers import (
     RandomPolicy,
@@ -65,7 +59,7 @@ def page(found, width=80):
 def test_each_episode_of_an_evaluation_is_a_sign_of_life(args):
     """So that the watchdog calls no long evaluation late."""
     meter, beats = GameMeter(GamePlan("kuhn_poker", args), args, 3), []
-    meter.beat = lambda: beats.append(1)
+    meter.on_progress = lambda: beats.append(1)
     episodes = meter.measure("after self-play", RandomPolicy())
     assert [episode.seed for episode in episodes] == [0, 1, 2]
     assert len(beats) == 3 + 1  # and NashConv
@@ -114,7 +108,7 @@ def test_a_model_that_plays_is_not_warned_of(args):
 
 def test_kuhn_poker_stands_beside_an_equilibrium(args):
     plan = GamePlan("kuhn_poker", args)
-    found = beside_equilibrium(plan.name, plan.game, uniform_table(plan.game))
+    found = compare_with_equilibrium(plan.name, plan.game, uniform_table(plan.game))
     assert len(found.decisions) == 12
     assert found.nash_conv < 0.01
     assert found.values == pytest.approx([-1 / 18, 1 / 18], abs=1e-3)
@@ -131,7 +125,7 @@ def test_kuhn_poker_stands_beside_an_equilibrium(args):
 
 def test_a_game_of_many_states_has_no_table_of_them(args):
     plan = GamePlan("tic_tac_toe", args)
-    assert beside_equilibrium("", plan.game, {}) is None
+    assert compare_with_equilibrium("", plan.game, {}) is None
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker", "tiny_hanabi"])

@@ -6,7 +6,7 @@ import warnings
 import pytest
 from rich.console import Console
 
-from arena_trainers.runs import SelfPlay, load_recipe
+from arena_trainers.runs import SelfPlayRun, load_recipe
 from arena_trainers.runs.checks.dry_run import plan_lines
 
 SMALL = {
@@ -78,7 +78,7 @@ def problem_of(settings, folder, *, whole):
         Exception: it fails later, or with something other than a sentence.
     """
     try:
-        run = SelfPlay(settings, folder, Console(quiet=True))
+        run = SelfPlayRun(settings, folder, Console(quiet=True))
     except ValueError as error:
         return " ".join(str(error).split())
     if whole:

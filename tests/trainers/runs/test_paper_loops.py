@@ -9,12 +9,12 @@ from rich.console import Console
 from arena_trainers.runs import (
     Rounds,
     build_configs,
-    checked,
+    check_stages,
     load_recipe,
     read_loop,
     recipes,
 )
-from arena_trainers.runs.rounds import check_policies
+from arena_trainers.runs.checks.rounds import check_policies
 from arena_trainers.train import GamePlan
 
 LOOPS = [name for name in recipes() if "rounds" in load_recipe(name)]
@@ -68,7 +68,7 @@ def test_a_loop_is_a_configuration_as_it_stands(name, tmp_path):
     _, args = build_configs(start, str(tmp_path))
     check_policies(loop, [GamePlan(spec, args) for spec in args.games])
     for stages in loop.stages:
-        checked(stages, tmp_path, {"use_cpu": True})
+        check_stages(stages, tmp_path, {"use_cpu": True})
 
 
 @pytest.mark.slow

@@ -144,7 +144,7 @@ def test_models_of_roles_of_another_size_are_refused_before_the_start(model_fold
 
 
 def test_the_list_of_options_is_that_of_the_installed_trl():
-    """Out of date: python -m arena_trainers.train.config."""
+    """Out of date: python docs/build_trl_options.py --write."""
     listed, real = listed_options(), training_options()
     own = {name: o for name, o in real.items() if o.source == "arena"}
     assert {name: o for name, o in listed.items() if o.source == "arena"} == own

@@ -5,7 +5,7 @@ from rich.console import Console
 
 import arena_envs
 from arena_trainers.recipes.columns import mars_length, mars_valid, spiral_forfeit
-from arena_trainers.runs import SelfPlay, load_recipe
+from arena_trainers.runs import SelfPlayRun, load_recipe
 from arena_trainers.train import load_functions
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 from arena_wrappers.records import Turn
@@ -68,5 +68,5 @@ def test_a_column_that_names_no_function_is_refused_at_the_start(
 ):
     settings = {"columns": {"rewards.x": spec}}
     with pytest.raises(ValueError, match=reason):
-        SelfPlay(settings, tmp_path / "run", Console(quiet=True))
+        SelfPlayRun(settings, tmp_path / "run", Console(quiet=True))
     assert not (tmp_path / "run").exists()

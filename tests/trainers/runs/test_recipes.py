@@ -11,7 +11,7 @@ from rich.console import Console
 from arena_envs import extras
 from arena_trainers.cli import main as cli
 from arena_trainers.engines import settings as engines
-from arena_trainers.runs import SelfPlay, build_configs, load_recipe, recipes
+from arena_trainers.runs import SelfPlayRun, build_configs, load_recipe, recipes
 
 ONE_GPU = [name for name in recipes() if name.startswith("qwen3-")]
 NEW = [n for n in recipes() if n.endswith("-tiny") or n == "marshal-small"]
@@ -134,7 +134,7 @@ def test_a_tiny_recipe_learns_from_random_legal_play_and_trains(name, tmp_path):
     assert (recipe["rules"], recipe["reply_format"]) == (False, "bare")
     fewer = {"episodes_per_step": 32, "warm_start_steps": 20, "eval_episodes": 20}
     settings = recipe | fewer | {"max_steps": 2, "logging_steps": 2}
-    job = SelfPlay(settings, tmp_path / "run", Console(quiet=True))
+    job = SelfPlayRun(settings, tmp_path / "run", Console(quiet=True))
     job.prepare()
     results = job.run()
     assert results["games"]

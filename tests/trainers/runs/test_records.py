@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arena_trainers.runs import read_metrics
-from arena_trainers.runs.results.close import git_commit
+from arena_trainers.runs.results.provenance import git_commit
 
 LINE = json.dumps({"step": 1, "loss": 0.5}) + "\n"
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from arena_eval.rollouts import Rollout, TurnCredit, read_rollouts
-from arena_trainers.runs.watch import (
-    MAX_EPISODES,
+from arena_trainers.runs.callbacks.tracking import (
+    MAX_TRACED_EPISODES,
     markdown_table,
     traces_of,
 )
@@ -46,11 +46,11 @@ def test_turns_of_players_have_no_effect_in_markdown():
     policies = [ScriptedPolicy([attack]), ScriptedPolicy(["pass"])]
     (episode,) = play("kuhn_poker", policies, [0])
     credit = TurnCredit("mars", [0.5, -0.25])
-    found = traces_of([Rollout(episode, [credit])] * (MAX_EPISODES + 1), 7)
-    assert len(found) == MAX_EPISODES
+    found = traces_of([Rollout(episode, [credit])] * (MAX_TRACED_EPISODES + 1), 7)
+    assert len(found) == MAX_TRACED_EPISODES
     assert found[0]["metadata"]["advantage"] == 0.125
     table = markdown_table(found)
-    assert len(table.splitlines()) == 2 + MAX_EPISODES
+    assert len(table.splitlines()) == 2 + MAX_TRACED_EPISODES
     assert all(line.count("|") == 11 for line in table.splitlines())
     assert not set("<>`[*") & set(table.replace("<br>", ""))
     assert "&#60;img src&#61;x" in table

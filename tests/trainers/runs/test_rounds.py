@@ -16,14 +16,14 @@ from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import (
     RoundError,
     Rounds,
-    checked,
+    check_stages,
     load_recipe,
     overridden,
     read_loop,
-    rounds,
+    round_stages,
 )
 from arena_trainers.runs.folder import write_config
-from arena_trainers.runs.rounds import write_scores
+from arena_trainers.runs.round_stages import write_scores
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train import GamePlan
 from arena_wrappers import NoReplyError, RandomPolicy, Reply
@@ -189,7 +189,7 @@ def test_a_game_of_one_seat_is_scored_by_its_own_return(model_folder, tmp_path):
 @pytest.mark.slow
 def test_play_goes_on_after_the_parts_that_are_finished(tmp_path, monkeypatch):
     """A part has 32 episodes here, those of two seeds, and their branches."""
-    monkeypatch.setattr(rounds, "PART", 32)
+    monkeypatch.setattr(round_stages, "EPISODES_OF_PART", 32)
     play = {"samples": 16, "branch": {"num_candidates": 2, "turns": [0], "seats": [0]}}
     given = settings(num=1, play={**play, "episodes": 3})
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -336,9 +336,9 @@ def test_revisions_need_trees_or_corrections(tmp_path):
     given = settings()
     given["rounds"]["select"] = "revisions"
     (stages,) = read_loop(given)[0].stages
-    checked(stages, tmp_path, {}, retries=True)
+    check_stages(stages, tmp_path, {}, retries=True)
     with pytest.raises(ValueError, match="or on_invalid: retry beside rounds"):
-        checked(stages, tmp_path, {})
+        check_stages(stages, tmp_path, {})
 
 
 def test_options_of_self_play_are_refused_beside_rounds(arena_here, tmp_path):

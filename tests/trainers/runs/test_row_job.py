@@ -14,7 +14,7 @@ from arena_eval import exploitability
 from arena_trainers.checkpoint import files_of, write_manifest
 from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.protocol import names
-from arena_trainers.runs.folder import with_start
+from arena_trainers.runs.folder import start_arguments
 from arena_trainers.runs.rows import RowRun
 from arena_wrappers import Branching, play, write_episodes
 
@@ -234,9 +234,9 @@ def test_the_help_of_a_trainer_lists_its_own_options(train):
 
 def test_a_run_that_stopped_early_is_started_anew_with_options_that_it_has(tmp_path):
     (tmp_path / "config.yaml").write_text("trainer: sft\n")
-    assert with_start(tmp_path) == f"--model {tmp_path / 'start'}"
+    assert start_arguments(tmp_path) == f"--model {tmp_path / 'start'}"
     (tmp_path / "config.yaml").write_text("seed: 1\n")
-    assert with_start(tmp_path).endswith(" --warm_start_steps 0")
+    assert start_arguments(tmp_path).endswith(" --warm_start_steps 0")
 
 
 def test_kto_refuses_a_step_of_one_row(rows, train, tmp_path):

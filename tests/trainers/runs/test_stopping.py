@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, TrainerCallback
 
 from arena_trainers.checkpoint import newest_checkpoint, step_of
 from arena_trainers.cli import main as cli
-from arena_trainers.runs.run import StopCallback, Stopped, Stopper
+from arena_trainers.runs.stopping import StopCallback, Stopped, Stopper
 
 OPTIONS = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "5"]
 OPTIONS += ["--warm_start_episodes", "100"]
@@ -203,7 +203,7 @@ def test_outside_of_training_the_first_signal_stops_at_once():
         assert stopped.value.status == 143
         with stopper.waiting():
             os.kill(os.getpid(), signal.SIGINT)
-        assert stopper.asked == signal.SIGINT
+        assert stopper.first_signal == signal.SIGINT
 
 
 def test_an_ignored_signal_stays_ignored():

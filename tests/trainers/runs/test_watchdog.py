@@ -10,7 +10,7 @@ from transformers import TrainerControl, TrainerState
 
 import arena_envs
 from arena_trainers.lm.backends.server import Server
-from arena_trainers.runs.progress import watched_stages
+from arena_trainers.runs.callbacks.watchdog import watch_stages
 from arena_wrappers import PromptWrapper, RandomPolicy, play
 
 
@@ -62,7 +62,7 @@ def test_a_late_step_names_the_policy_and_its_address(monkeypatch, num, asked):
     trainer, go = Trainer(), threading.Event()
     lines = Lines(go, 2)
     monkeypatch.setattr(sys, "stderr", lines)
-    with watched_stages(trainer, 0.05):
+    with watch_stages(trainer, 0.05):
         trainer.end_step(6)
         env = PromptWrapper(arena_envs.make("kuhn_poker"), rules=False)
         play(lambda: env, Stalling(go), range(num))
@@ -88,7 +88,7 @@ def test_other_stages_are_watched_and_endpoints_named(monkeypatch, begins):
     go = threading.Event()
     lines = Lines(go, 1)
     monkeypatch.setattr(sys, "stderr", lines)
-    with watched_stages(Trainer(), 0.05) as watchdog:
+    with watch_stages(Trainer(), 0.05) as watchdog:
         if begins != "start of training":
             watchdog.begin(begins)
         play("kuhn_poker", Asynchronous(go), range(3))
@@ -105,7 +105,7 @@ def test_a_late_step_names_the_other_processes(monkeypatch):
     monkeypatch.setattr(sys, "stderr", lines)
     module = types.ModuleType("torch.distributed.pretended")
     exec("def gather(go):\n    assert go.wait(20)", vars(module))
-    with watched_stages(trainer, 0.05):
+    with watch_stages(trainer, 0.05):
         trainer.end_step(0)
         module.gather(go)
     assert (
@@ -119,7 +119,7 @@ def test_a_late_step_names_a_server_that_does_not_answer(monkeypatch):
     monkeypatch.setattr(sys, "stderr", lines)
     server = Server("http://localhost:8000")
     monkeypatch.setattr(server, "_ask", lambda *_: go.wait(20))
-    with watched_stages(trainer, 0.05):
+    with watch_stages(trainer, 0.05):
         trainer.end_step(0)
         server.post("/pause")
     assert (
@@ -132,7 +132,7 @@ def test_a_late_step_names_a_server_that_does_not_answer(monkeypatch):
 def test_steps_in_time_say_nothing(capsys, seconds):
     """And the thread ends with the context, however long it would wait."""
     before, trainer = threading.active_count(), Trainer()
-    with watched_stages(trainer, seconds):
+    with watch_stages(trainer, seconds):
         assert threading.active_count() == before + (seconds > 0)
         if seconds:
             trainer.end_step(1)

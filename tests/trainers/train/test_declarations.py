@@ -139,6 +139,8 @@ def strings(path):
     """All strings of a module that are no docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     texts: set[ast.AST] = {n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    texts |= {k.value for call in calls for k in call.keywords if k.arg == "help"}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Constant) or node in texts:
             continue

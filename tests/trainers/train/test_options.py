@@ -9,27 +9,32 @@ import pytest
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.options import check_declared, option, options_of
 from arena_trainers.runs import JobConfig
-from arena_trainers.runs.settings import EvaluateStage, Loop, PlayStage, RowConfig
+from arena_trainers.runs.round_settings import EvaluateStage, Loop, PlayStage
+from arena_trainers.runs.row_settings import RowConfig
 from arena_trainers.train.settings import SelfPlay
 
 
 @dataclass(frozen=True)
 class Brew:
-    """How coffee is made; `test_options.toml` describes its options."""
+    """How coffee is made."""
 
-    cups: int = option(2, least=1)
-    heat: Literal["low", "high"] | None = option(None)
-    beans: list[str] = option(["arabica"])
+    cups: int = option(
+        2, help="Number of cups. More than ten need two pots.", group="Water", least=1
+    )
+    heat: Literal["low", "high"] | None = option(
+        None, help="Heat of the plate.", group="Water"
+    )
+    beans: list[str] = option(["arabica"], help="Names of beans.", group="Beans")
 
     def __post_init__(self):
         check_declared(self)
 
 
-def test_the_file_beside_a_module_has_the_text_and_the_group_of_an_option():
-    found = options_of(Brew)
-    assert found["cups"].help == "Number of cups. More than ten need two pots."
-    assert [o.group for o in found.values()] == ["Water", "Water", "Beans"]
-    assert (found["heat"].choices, found["cups"].least) == (("low", "high"), 1)
+def test_a_field_declares_all_of_an_option():
+    options = options_of(Brew)
+    assert options["cups"].help == "Number of cups. More than ten need two pots."
+    assert [o.group for o in options.values()] == ["Water", "Water", "Beans"]
+    assert (options["heat"].choices, options["cups"].least) == (("low", "high"), 1)
 
 
 def test_a_mutable_default_is_not_shared():
@@ -55,10 +60,10 @@ def test_a_value_that_breaks_its_declaration_is_refused(given, message):
 @pytest.mark.parametrize(
     "declared", [SelfPlay, JobConfig, RowConfig, PlayStage, EvaluateStage, Loop]
 )
-def test_every_option_is_told_in_sentences(declared: Any):
-    for one in options_of(declared).values():
-        assert one.help.endswith("."), one.name
-        assert one.help[0].isupper(), one.name
+def test_the_help_of_every_option_is_sentences(declared: Any):
+    for name, declaration in options_of(declared).items():
+        assert declaration.help.endswith("."), name
+        assert declaration.help[0].isupper(), name
 
 
 def test_options_in_the_parentheses_of_credit_fill_credit_args(tmp_path):

@@ -133,7 +133,7 @@ def _games_to_advise(
     """The id and parameters of each game, and the variant and group size of the recipe."""
     from arena_credit.by_name import with_options
     from arena_trainers.cli.suggest import DEFAULT, variant_name
-    from arena_trainers.runs.settings import load_recipe
+    from arena_trainers.runs.recipe import load_recipe
 
     names = games or []
     if bool(names) == (recipe is not None):

@@ -415,7 +415,7 @@ def _chat_of(model: str, origin: Origin) -> "Chat | None":
     if not origin.games:
         return None  # there are no rows
     from arena_trainers.lm.chat import Chat
-    from arena_trainers.runs.start import tiny_tokenizer_of
+    from arena_trainers.runs.tiny import tiny_tokenizer_of
 
     return Chat(tiny_tokenizer_of(origin.games, only_prompt(origin)))
 

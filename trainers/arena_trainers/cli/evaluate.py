@@ -35,7 +35,7 @@ from arena_trainers.cli.options import (
 )
 from arena_trainers.matchmaking import is_past
 from arena_trainers.runs.folder import CONFIG
-from arena_trainers.runs.settings import load_recipe
+from arena_trainers.runs.recipe import load_recipe
 from arena_wrappers import (
     Episode,
     EpisodePlan,

@@ -50,8 +50,10 @@ from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
 from arena_trainers.runs import code
 from arena_trainers.runs.checks import preflight
-from arena_trainers.runs.folder import CONFIG, RESULTS, START, with_start
-from arena_trainers.runs.settings import is_loop, load_recipe, read_loop, row_config
+from arena_trainers.runs.folder import CONFIG, RESULTS, START, start_arguments
+from arena_trainers.runs.recipe import load_recipe
+from arena_trainers.runs.round_settings import is_loop, read_loop
+from arena_trainers.runs.row_settings import row_config
 from arena_trainers.terminal import Console, guarded_streams
 from arena_wrappers import NoReplyError
 from arena_wrappers.locks import lock_of, locked
@@ -59,7 +61,8 @@ from arena_wrappers.policies import wrapped
 from arena_wrappers.records import write_whole
 
 if TYPE_CHECKING:
-    from arena_trainers.runs.run import Run, Stopper
+    from arena_trainers.runs.run import Run
+    from arena_trainers.runs.stopping import Stopper
 
 
 ParseError: Any = typer.BadParameter.__bases__[0]  # `UsageError` of the click in typer
@@ -160,7 +163,7 @@ def train(arguments: list[str] | None = None) -> None:
 def _announce(request: Request, is_main: bool) -> None:
     """Says which code the recipe names, before it is imported; a dry run imports none."""
     if request.dry:
-        if code.code_named(request.settings):
+        if code.named_code(request.settings):
             code.allow_embedded()
         return
     if is_main and (line := imports_line(request)):
@@ -194,7 +197,7 @@ def _check_settings(request: Request, is_main: bool) -> None:
             "--dry-run plans self-play; for rows, arena data ... --dry-run counts "
             "their tokens"
         )
-    extras.require(preflight.NEEDED, "train")
+    extras.require(preflight.REQUIRED_PACKAGES, "train")
     if is_loop(settings):
         read_loop(settings)
     else:
@@ -209,7 +212,7 @@ def _run(request: Request, is_main: bool) -> None:
     Then the command that resumes is printed, or after a divergence the one that begins anew.
     """
     from arena_trainers.runs.rounds import RoundError
-    from arena_trainers.runs.run import Stopped, Stopper
+    from arena_trainers.runs.stopping import Stopped, Stopper
 
     stopper = Stopper(speaks=is_main)
     try:
@@ -266,9 +269,9 @@ def _run_of(request: Request, stopper: "Stopper") -> "Run":
     """The run that the settings ask for."""
     from arena_trainers.runs.rounds import Rounds
     from arena_trainers.runs.rows import RowRun
-    from arena_trainers.runs.self_play import SelfPlay
+    from arena_trainers.runs.self_play import SelfPlayRun
 
-    learns = RowRun if is_offline(request.settings) else SelfPlay
+    learns = RowRun if is_offline(request.settings) else SelfPlayRun
     kind = Rounds if is_loop(request.settings) else learns
     return kind(
         request.settings,
@@ -295,7 +298,7 @@ def _how_it_stopped(folder: Path) -> str:
         config = shlex.quote(str(folder / CONFIG))
         return (
             f"{text}; the model before self-play is kept, start from it with:\n"
-            f"arena train {config} {with_start(folder)} --output-dir NEW"
+            f"arena train {config} {start_arguments(folder)} --output-dir NEW"
         )
     return (
         f"stopped; the last checkpoint is of step {step_of(checkpoint)}, resume with:\n"

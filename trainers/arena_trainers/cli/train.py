@@ -19,33 +19,31 @@ import yaml
 from arena_credit.by_name import default_options, with_options
 from arena_envs.doors import signature_of
 from arena_envs.trust import no_code
+from arena_trainers.inherited import HELP_OF_TRL
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
-from arena_trainers.options import GROUPS, OF_TRL, Option, options_of
+from arena_trainers.options import GROUPS, Option, options_of
 from arena_trainers.runs import code
-from arena_trainers.runs.defaults import without_what_yields
+from arena_trainers.runs.defaults import drop_yielding_options
 from arena_trainers.runs.folder import (
     CONFIG,
     START,
     read_config,
     read_run,
-    with_start,
+    start_arguments,
 )
-from arena_trainers.runs.settings import (
+from arena_trainers.runs.recipe import (
     DEFAULT_RECIPE,
     MODEL_RECIPE,
-    OF_THE_START,
     ROUNDS,
-    JobConfig,
-    is_loop,
     load_recipe,
     overridden,
     read_overrides,
     recipes,
-    row_options,
-    trainer_options,
-    with_rounds,
 )
+from arena_trainers.runs.round_settings import START_OPTIONS, is_loop, with_rounds
+from arena_trainers.runs.row_settings import row_options, trainer_options
+from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.settings import (
     OF_CRITIC,
     SelfPlay,
@@ -58,7 +56,7 @@ HELP = ("-h", "--help", "--help-all")
 DRY_RUN, ALLOW_CODE = FLAGS = "--dry-run", "--allow-code"
 WIDTH = 80
 _COLUMN = 30  # column in which the help of an option begins
-_OF_TRL = {name: text for names in OF_TRL.values() for name, text in names.items()}
+_OF_TRL = {name: text for names in HELP_OF_TRL.values() for name, text in names.items()}
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 RUN = tuple(
@@ -136,8 +134,8 @@ def imports_line(request: Request) -> str:
 
     What the command line names is left out.
     """
-    typed = code.code_named(request.given)
-    named = [path for path in code.code_named(request.settings) if path not in typed]
+    typed = code.named_code(request.given)
+    named = [path for path in code.named_code(request.settings) if path not in typed]
     if not named or request.recipe in recipes():
         return ""
     return f"{request.recipe} names code that this run imports: {', '.join(named)}"
@@ -165,7 +163,7 @@ def _request(arguments: Sequence[str]) -> Request:
         settings.pop("episodes_per_step", None)  # the recipe's, which would replace it
     notes = _follow(settings, given, own)
     if not is_offline(settings) and not is_loop(settings):
-        settings, yielded = without_what_yields(settings, given)
+        settings, yielded = drop_yielding_options(settings, given)
         notes += yielded
     if not is_offline(settings):
         settings.pop("trainer", None)
@@ -249,7 +247,9 @@ def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request
         start = f"its weights give --model {model}"
         if settings.get("roles"):  # its model/ holds a folder for each
             has_start = (folder / START).is_dir()
-            base = with_start(folder) if has_start else f"--model {settings['model']}"
+            base = (
+                start_arguments(folder) if has_start else f"--model {settings['model']}"
+            )
             start = f"its base model, with new learners, give {base}"
         raise ValueError(
             f"want --resume RUN alone or with --{longer} N, since the run keeps its "
@@ -296,7 +296,7 @@ def print_train_help(arguments: Sequence[str]) -> None:
 def loop_help(recipe: str) -> str:
     """The help page of a recipe with rounds, with its defaults."""
     known = {**options_of(JobConfig), **listed_options()}
-    options = [*RUN[:2], *(known[name] for name in OF_THE_START)]
+    options = [*RUN[:2], *(known[name] for name in START_OPTIONS)]
     settings = load_recipe(recipe)
     rounds = json.loads(
         json.dumps(settings[ROUNDS])
@@ -327,12 +327,12 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
     )
     lines = [usage.rstrip()]
     for title in GROUPS:
-        group = [known[n] for n in OF_TRL.get(title, ()) if n in known]
+        group = [known[n] for n in HELP_OF_TRL.get(title, ()) if n in known]
         own = [o for o in known.values() if o.group == title]
         group = own + group if title == "Run" else group + own
         lines += ["", f"{title}:", *_group(group, settings)]
     if all_options:
-        told = {name for title in GROUPS for name in OF_TRL.get(title, ())}
+        told = {name for title in GROUPS for name in HELP_OF_TRL.get(title, ())}
         others = [o for n, o in known.items() if not o.group and n not in told]
         title = "Inherited from trl.GRPOConfig and transformers.TrainingArguments:"
         lines += ["", title, *_group(others, settings)]

@@ -6,25 +6,24 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.machinery import PathFinder
-from typing import Any
 
 from arena_envs.doors import expression
 from arena_envs.trust import require_operator_of_code
-from arena_trainers.runs.settings import load_recipe, recipes
+from arena_trainers.runs.recipe import load_recipe, recipes
 
 _PATH = re.compile(r"""([A-Za-z_][\w.]*)\s*:\s*["']?\s*([A-Za-z_]\w*)""")
 # options of transformers and TRL that download code and run it
-_OF_MODELS = ("trust_remote_code", "use_kernels")
+_MODEL_CODE_OPTIONS = ("trust_remote_code", "use_kernels")
 
 
-def code_named(settings: Any) -> list[str]:
+def named_code(settings: object) -> list[str]:
     """Each `module:name`, at any depth, whose module is installed or in the working directory.
 
     An option that runs the code of models counts, too, by its name. Imports nothing.
 
-    >>> code_named({"games": ["os:system(kuhn_poker)"], "opponents": "mcts:100"})
+    >>> named_code({"games": ["os:system(kuhn_poker)"], "opponents": "mcts:100"})
     ['os:system']
-    >>> code_named({"model_init_kwargs": {"trust_remote_code": True}})
+    >>> named_code({"model_init_kwargs": {"trust_remote_code": True}})
     ['trust_remote_code']
     """
     names = []
@@ -32,13 +31,13 @@ def code_named(settings: Any) -> list[str]:
         for module, name in _PATH.findall(text):
             if _is_module(module.partition(".")[0]):
                 names.append(f"{module}:{name}")
-        names += [option for option in _OF_MODELS if option in text]
+        names += [option for option in _MODEL_CODE_OPTIONS if option in text]
     return list(dict.fromkeys(names))
 
 
-def allow(settings: Any) -> None:
+def allow(settings: object) -> None:
     """Lets the code that an operator's settings name be named by files, too."""
-    for path in code_named(settings):
+    for path in named_code(settings):
         require_operator_of_code("code", path)
 
 
@@ -48,7 +47,7 @@ def allow_embedded() -> None:
         allow(load_recipe(name))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     """The texts and keys at any depth, also those within expressions."""
     if isinstance(value, Mapping):
         for key, inner in value.items():

@@ -29,12 +29,12 @@ class Rule(NamedTuple):
     Attributes:
         winners: options of the command line; one of them is given.
         losers: those of the recipe, the main one first.
-        is_wrong: whether the settings cannot have both.
+        conflicts: whether the settings cannot have both.
     """
 
     winners: tuple[str, ...]
     losers: tuple[str, ...]
-    is_wrong: Callable[[Draft], object]
+    conflicts: Callable[[Draft], object]
 
 
 def _reads_no_values(draft: Draft) -> bool:
@@ -48,11 +48,13 @@ def _takes_no_trees(draft: Draft) -> bool:
     return needs.compares_trajectories or "state_key" not in needs.columns
 
 
-_MOVING = ("sync_ref_model", "ref_model_sync_steps", "ref_model_mixup_alpha")
+_MOVING_REFERENCE = ("sync_ref_model", "ref_model_sync_steps", "ref_model_mixup_alpha")
 RULES = (
-    Rule(("roles",), _MOVING, lambda draft: draft.roles),
-    Rule(("lora_r",), _MOVING, lambda draft: True),
-    Rule(("beta", "losses"), _MOVING, lambda draft: not draft.reads_reference),
+    Rule(("roles",), _MOVING_REFERENCE, lambda draft: draft.roles),
+    Rule(("lora_r",), _MOVING_REFERENCE, lambda draft: True),
+    Rule(
+        ("beta", "losses"), _MOVING_REFERENCE, lambda draft: not draft.reads_reference
+    ),
     Rule(("credit",), ("critic", "critic_args"), _reads_no_values),
     Rule(("credit",), ("branch",), _takes_no_trees),
     Rule(("agent",), ("branch",), lambda draft: draft.agent),
@@ -60,38 +62,46 @@ RULES = (
     Rule(("branch",), ("oversample",), lambda draft: draft.branch),
     Rule(("asynchronous",), ("max_replays",), lambda draft: draft.asynchronous),
 )
-_OF_REPLIES = ("games", "reply_format", "vocab_size", "warm_start_games")
-_OF_BATCHES = (
-    *("episodes_per_step", "num_generations", "num_iterations"),
-    *("gradient_accumulation_steps", "steps_per_generation", "generation_batch_size"),
+_REPLY_OPTIONS = ("games", "reply_format", "vocab_size", "warm_start_games")
+_BATCH_OPTIONS = (
+    "episodes_per_step",
+    "num_generations",
+    "num_iterations",
+    "gradient_accumulation_steps",
+    "steps_per_generation",
+    "generation_batch_size",
 )
 
 
-def without_what_yields(
-    settings: Mapping[str, Any], given: Mapping[str, Any]
+def drop_yielding_options(
+    settings: Mapping[str, Any], overrides: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """The settings without the options of the recipe that yield, and notes that say which.
 
     Args:
         settings: of the recipe and the command line together.
-        given: of the command line.
+        overrides: of the command line.
     """
     settings, notes = dict(settings), list[str]()
     is_tiny = settings.get("model", "tiny") == "tiny"
-    if is_tiny and {*_OF_REPLIES} & {*given} and "max_completion_length" not in given:
+    if (
+        is_tiny
+        and {*_REPLY_OPTIONS} & {*overrides}
+        and "max_completion_length" not in overrides
+    ):
         settings.pop("max_completion_length", None)
     with suppress(ValueError, ImportError):  # the checks of the run say what is wrong
         for rule in RULES:
-            winners = [name for name in rule.winners if name in given]
+            winners = [name for name in rule.winners if name in overrides]
             main = rule.losers[0]
-            if not winners or main in given or not settings.get(main):
+            if not winners or main in overrides or not settings.get(main):
                 continue
-            if rule.is_wrong(_draft(settings)):
-                for name in {*rule.losers} - {*given}:
+            if rule.conflicts(_draft(settings)):
+                for name in {*rule.losers} - {*overrides}:
                     settings.pop(name, None)
                 notes.append(f"note: --{winners[0]} leaves out the recipe's {main}")
-        if {*_OF_BATCHES} & {*given}:
-            notes += _fit_batches(settings, given)
+        if {*_BATCH_OPTIONS} & {*overrides}:
+            notes += _fit_batches(settings, overrides)
     return settings, notes
 
 
@@ -103,11 +113,13 @@ def _draft(settings: Mapping[str, Any]) -> Draft:
     """
     options = listed_options()
     values = {name: option.default for name, option in options.items()}
-    own = {n: options[n].converted(v) for n, v in settings.items() if n in options}
-    return Draft(values | own)
+    for name, value in settings.items():
+        if name in options:
+            values[name] = options[name].converted(value)
+    return Draft(values)
 
 
-def _fit_batches(settings: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
+def _fit_batches(settings: dict[str, Any], overrides: Mapping[str, Any]) -> list[str]:
     """Changes the recipe's sizes to the nearest that fit; notes say which."""
     notes = []
     for name, unit in (
@@ -115,7 +127,7 @@ def _fit_batches(settings: dict[str, Any], given: Mapping[str, Any]) -> list[str
         ("save_steps", "window"),
     ):
         number, size = settings.get(name), getattr(_draft(settings), unit)
-        if name in given or type(number) is not int or size < 1:
+        if name in overrides or type(number) is not int or size < 1:
             continue
         nearest = max(round(number / size), 1) * size
         if nearest != number:

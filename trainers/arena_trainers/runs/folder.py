@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arena_trainers.checkpoint import (
     check_whole,
@@ -20,12 +20,15 @@ from arena_trainers.checkpoint import (
 from arena_trainers.finite import how_to_begin_anew, weights_fault
 from arena_trainers.lm.models import ADAPTER, role_folders, saved_model
 from arena_trainers.offline.protocol import SELF_PLAY
-from arena_trainers.runs.settings import load_recipe
+from arena_trainers.runs.recipe import load_recipe
 from arena_wrappers.locks import LOCK, Lock, lock_of
 from arena_wrappers.records import write_whole
 
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
-WRITTEN = f".{CONFIG}"  # what the run wrote into it
+CONFIG_COPY = f".{CONFIG}"  # what the run wrote into it
 START = "start"  # the model that self-play starts from; renamed when it is complete
 
 
@@ -88,10 +91,10 @@ def new_folder(folder: Path, config: str) -> Iterator[Lock]:
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and (folder / START).exists():
             raise
-        for name in (START, partial(START)):
+        for name in (START, partial_name(START)):
             shutil.rmtree(folder / name, ignore_errors=True)
         # the last one frees the folder for another run
-        for name in (METRICS, WRITTEN, CONFIG):
+        for name in (METRICS, CONFIG_COPY, CONFIG):
             (folder / name).unlink(missing_ok=True)
         lock.release()
         if not existed:
@@ -100,14 +103,14 @@ def new_folder(folder: Path, config: str) -> Iterator[Lock]:
         raise
 
 
-def partial(name: str) -> str:
+def partial_name(name: str) -> str:
     """The name of a file or folder until it is complete."""
     return f"{name}.part"
 
 
 def write_config(folder: Path, text: str) -> None:
     """Writes `config.yaml`, and the copy that shows whether somebody edited it."""
-    for name in (WRITTEN, CONFIG):
+    for name in (CONFIG_COPY, CONFIG):
         write_whole(folder / name, text)
 
 
@@ -117,7 +120,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     Raises:
         ValueError: `config.yaml` has others; names each.
     """
-    config, written = folder / CONFIG, folder / WRITTEN
+    config, written = folder / CONFIG, folder / CONFIG_COPY
     settings = load_recipe(str(config))
     copy = f"cp {shlex.quote(str(written))} {shlex.quote(str(config))}"
     if not written.is_file():
@@ -126,7 +129,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             "none; if nobody edited config.yaml, make it again: "
             f"{shlex.join(['cp', str(config), str(written)])}"
         )
-    was, now = (_flat(found) for found in (load_recipe(str(written)), settings))
+    was, now = _values_by_path(load_recipe(str(written))), _values_by_path(settings)
     changed = [
         f"{name} is {now.get(name, 'missing')!r}, was {was.get(name, 'missing')!r}"
         for name in {**was, **now}
@@ -143,19 +146,19 @@ def read_config(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
+def _values_by_path(value: object, path: str = "") -> dict[str, Any]:
     """The values in mappings and lists, by their paths.
 
-    >>> _flat({"seed": 1, "rounds": {"play": [{"episodes": 3}]}})
+    >>> _values_by_path({"seed": 1, "rounds": {"play": [{"episodes": 3}]}})
     {'seed': 1, 'rounds.play.0.episodes': 3}
     """
     if not isinstance(value, dict | list) or not value:
         return {path: value}
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, inner in pairs:
-        found |= _flat(inner, f"{path}.{name}" if path else str(name))
-    return found
+        values |= _values_by_path(inner, f"{path}.{name}" if path else str(name))
+    return values
 
 
 def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
@@ -202,10 +205,10 @@ def checkpoint_to_resume(folder: Path) -> Path:
     Raises:
         ValueError: there is none; says why, and what to do.
     """
-    found = newest_checkpoint(folder)
-    if found.checkpoint is not None:
-        return found.checkpoint
-    why = f" ({'; '.join(found.skipped)})" if found.skipped else ""
+    newest = newest_checkpoint(folder)
+    if newest.checkpoint is not None:
+        return newest.checkpoint
+    why = f" ({'; '.join(newest.skipped)})" if newest.skipped else ""
     text = (
         f"run folder {str(folder)!r} has no checkpoint to resume from{why}; start it anew: "
         f"arena train {folder / CONFIG} --output-dir NEW"
@@ -213,12 +216,17 @@ def checkpoint_to_resume(folder: Path) -> Path:
     if (folder / "model" / "config.json").is_file():
         text += f", or train its last weights: --model {folder / 'model'}"
     elif (folder / START).is_dir():
-        text += f" {with_start(folder)}"
+        text += f" {start_arguments(folder)}"
     raise ValueError(text)
 
 
-def begin_from(
-    folder: Path, start: Path, args: Any, say: Callable[[str], None], *, resume: bool
+def checkpoint_to_begin_from(
+    folder: Path,
+    start: Path,
+    args: "TrainingArguments",
+    say: Callable[[str], None],
+    *,
+    resume: bool,
 ) -> Path | None:
     """The checkpoint that a run goes on from; None for a new run, whose folder is checked.
 
@@ -246,18 +254,18 @@ def begin_from(
             f"{how_to_begin_anew(folder)}"
         )
     saved = read_manifest(checkpoint)["processes"]
-    told = [f"skipped {clause}" for clause in newest_checkpoint(folder).skipped]
+    notes = [f"skipped {clause}" for clause in newest_checkpoint(folder).skipped]
     if saved != args.world_size:
-        told.append(
+        notes.append(
             f"{checkpoint.name} is of {saved} processes, this run has {args.world_size}: its "
             "random states begin anew, so that it differs from an unbroken run"
         )
-    for line in told if is_main else ():
+    for line in notes if is_main else ():
         say(line)
     return checkpoint
 
 
-def with_start(folder: Path) -> str:
+def start_arguments(folder: Path) -> str:
     """Arguments of `arena train` that begin with the `start` of a stopped run."""
     model = f"--model {shlex.quote(str(folder / START))}"
     config = folder / CONFIG
@@ -266,7 +274,7 @@ def with_start(folder: Path) -> str:
     return f"{model} --warm_start_steps 0" if is_play else model
 
 
-def extend(folder: Path, max_steps: int, step: int) -> None:
+def extend_run(folder: Path, max_steps: int, step: int) -> None:
     """Writes the new `max_steps` into a run's settings, and renames its old results."""
     text = (folder / CONFIG).read_text(encoding="utf-8")
     line = f"max_steps: {max_steps}"
@@ -286,13 +294,13 @@ def check_same_model(checkpoint: Path, model: Path) -> None:
     check_whole(model)
     if (checkpoint / ADAPTER).is_file() or role_folders(checkpoint):
         return  # what learns fits, or fails to load by name
-    wanted, got = _config(model), _config(checkpoint)
+    want, got = _config(model), _config(checkpoint)
     keys = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers")
     for key in keys:
-        if wanted.get(key) != got.get(key):
+        if want.get(key) != got.get(key):
             raise ValueError(
                 f"checkpoint {str(checkpoint)!r} is of another model: {key} is "
-                f"{got.get(key)!r}, want {wanted.get(key)!r}"
+                f"{got.get(key)!r}, want {want.get(key)!r}"
             )
 
 

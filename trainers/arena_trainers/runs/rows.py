@@ -1,4 +1,4 @@
-"""Rows: a run of a trainer that learns from rows of recorded episodes, and how its model plays."""
+"""A run of a trainer that learns from rows of recorded episodes."""
 
 import math
 import shutil
@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from accelerate.utils import broadcast_object_list
@@ -16,23 +16,18 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     PrinterCallback,
-    TrainerCallback,
-    TrainerControl,
+    Trainer,
     TrainerState,
 )
 
-from arena_envs import make_game
-from arena_envs.trust import named_only
-from arena_trainers.checkpoint import checkpoint_of
-from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
-from arena_trainers.lm.adapters import starting_model
+from arena_trainers.lm.adapters import ModelOptions, starting_model
 from arena_trainers.lm.backends.memory import default_max_tokens
-from arena_trainers.lm.chat import Chat, chat_of
+from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.context import context_length
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, saved_options
+from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.offline.conversations import write_tokens
 from arena_trainers.offline.protocol import Cut, Given, row_trainer
@@ -42,144 +37,28 @@ from arena_trainers.offline.row_file import (
     facts_of,
     token_columns,
 )
-from arena_trainers.runs.folder import (
-    METRICS,
-    START,
-    write_config,
-)
-from arena_trainers.runs.progress import ShownFigures
-from arena_trainers.runs.results.card import (
-    CardSource,
-    base_model,
-    code,
-    save_cards,
-)
-from arena_trainers.runs.results.close import (
-    closing_lines,
-    config_text,
-    outcome_tables,
-    provenance,
-    results_of,
-    write_results,
-)
+from arena_trainers.runs.callbacks.metrics_file import MetricsFile
+from arena_trainers.runs.callbacks.progress import ProgressFormat
+from arena_trainers.runs.callbacks.prompt_files import PromptFiles
+from arena_trainers.runs.folder import METRICS, START, write_config
+from arena_trainers.runs.results.base_model import base_model
+from arena_trainers.runs.results.card import CardSource, save_cards
+from arena_trainers.runs.results.commands import closing_lines
+from arena_trainers.runs.results.files import results_of, write_results
+from arena_trainers.runs.results.markdown import code
 from arena_trainers.runs.results.measure import GameMeter, GameOutcome
+from arena_trainers.runs.results.provenance import config_text, provenance
+from arena_trainers.runs.results.tables import outcome_tables
+from arena_trainers.runs.row_player import RowPlayer
+from arena_trainers.runs.row_settings import row_config, trainer_args
 from arena_trainers.runs.run import Run, Stage
-from arena_trainers.runs.settings import (
-    JobConfig,
-    build_configs,
-    row_config,
-    trainer_args,
-)
-from arena_trainers.runs.start import (
-    adapter_errors,
-    load_tokenizer,
-    longest_replies,
-    make_start,
-)
-from arena_trainers.runs.watch import MetricsFile
-from arena_trainers.train.games import GamePlan, different_games
-from arena_trainers.train.saved import (
-    WholeCheckpoints,
-    keep_to_schedule,
-    load_reference,
-)
-from arena_wrappers.prompts import PROMPT_OPTIONS
-from arena_wrappers.records import params_of
+from arena_trainers.runs.start import adapter_errors, make_start
+from arena_trainers.terminal import Console
+from arena_trainers.train.games import different_games
+from arena_trainers.train.saved import WholeCheckpoints, load_reference
 
 
-class RowsModel:
-    """The games, prompts and sampling of the trained model, for evaluation and `arena_prompt.json`.
-
-    Prompt options are those of the rows, sampling those of the model's own
-    `arena_prompt.json`. Where that file names no longest reply, it is that of the rows, or of
-    random legal play if that is longer. Rows of no game have the prompt options of the model,
-    or the defaults.
-
-    Args:
-        run: has the model's settings and the file of rows.
-
-    Attributes:
-        plans: the games of the rows; empty if the file names none.
-        tokenizer: the model's.
-        args: prompt and sampling options, as those of self-play.
-
-    Raises:
-        NotTrusted: the file of rows names code or another file, see `arena_envs.trust`.
-        ValueError: the file names no games or prompts where the tiny model needs them, or the
-            model has no tokenizer with a chat template.
-    """
-
-    @named_only()
-    def __init__(self, run: "RowRun") -> None:
-        job, data = run.job, run.path
-        origin, saved = read_origin(data), saved_options(job.model)
-        settings = {**saved, **_prompt(origin, saved, job, data), "seed": run.args.seed}
-        if origin is not None:
-            settings["games"] = [without_defaults(game) for game in origin.games]
-        _, self.args = build_configs(settings, str(run.folder))
-        games = self.args.games if origin is not None else []
-        self.plans = [GamePlan(spec, self.args) for spec in games]
-        self.tokenizer = load_tokenizer(job, run.model, self.plans, self.args.prompt)
-        self.chat = chat_of(self.tokenizer, self.args)
-        self._has_length = "max_completion_length" in settings
-
-    def fit_replies(self, longest: int) -> None:
-        """Makes room for the longest reply of the rows, in tokens, unless the model has a limit."""
-        if not self._has_length:
-            lengths = longest_replies(self.chat, self.plans, self.args.reply_format)
-            self.args.max_completion_length = max([longest, *lengths])
-
-    @property
-    def policy_options(self) -> dict[str, Any]:
-        """Arguments of `LMPolicy`."""
-        return {"prompt": self.args.prompt, **self.args.sampling_options}
-
-    def prompt_json(self) -> str:
-        """The content of `arena_prompt.json`."""
-        chat = {"chat_template_kwargs": self.args.chat_template_kwargs or {}}
-        return prompt_json(self.args.prompt, {**self.args.sampling_options, **chat})
-
-
-def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A game without parameters that have its default, so that its name stays short.
-
-    Records hold all parameters.
-
-    Raises:
-        NotTrusted: the file of rows names code, see `arena_envs.trust`.
-        ValueError: the game is unknown.
-    """
-    with named_only():
-        defaults = params_of(make_game(spec["id"]))
-    params = {
-        name: value
-        for name, value in spec.get("params", {}).items()
-        if name not in defaults or value != defaults[name]
-    }
-    others = {name: value for name, value in spec.items() if name != "params"}
-    return {**others, "params": params} if params else others
-
-
-def _prompt(
-    origin: Origin | None, saved: dict[str, Any], job: JobConfig, data: Path
-) -> dict[str, Any]:
-    """The prompt options of the rows; of the model where the file has none or several.
-
-    Rows of no game have the defaults where the model has none.
-    """
-    own = {name: saved[name] for name in PROMPT_OPTIONS if name in saved}
-    if origin is not None and (len(origin.prompts) == 1 or not own):
-        return dict(vars(only_prompt(origin)))
-    if job.model == "tiny":
-        raise ValueError(
-            "want a file that says which games and prompts its rows are of, for the words of "
-            f"the tiny model, got {str(data)!r} without; name a model with --model PATH, or make "
-            "the file with arena data EPISODES --select NAME --out FILE.parquet"
-        )
-    return own
-
-
-def at_the_end(trainer: Any, checkpoint: Path) -> bool:
+def at_the_end(trainer: Trainer, checkpoint: Path) -> bool:
     """Whether a checkpoint is of the last step; then the trainer takes its weights and state.
 
     `Trainer.train` would make one more step if the last one is not the last of its epoch.
@@ -200,38 +79,15 @@ _FIGURES = {
 }
 
 
-class PromptFiles(TrainerCallback):
-    """Writes `arena_prompt.json` into every checkpoint, so that it plays or scores.
-
-    Training begins with the learning rate of this run's schedule, not of the checkpoint's.
-
-    Args:
-        content: of the file.
-    """
-
-    def __init__(self, content: str) -> None:
-        self.content = content
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        keep_to_schedule(given["lr_scheduler"])
-
-    def on_save(
-        self, args: Any, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
-        folder = checkpoint_of(args.output_dir, state.global_step)
-        if state.is_world_process_zero and folder.is_dir():
-            (folder / PROMPT_FILE).write_text(self.content)
-
-
-def figures_of(logs: Mapping[str, Any]) -> list[str]:
+def row_figures(logs: Mapping[str, Any]) -> list[str]:
     """The figures of a log that are shown.
 
-    >>> figures_of({"loss": 0.5, "learning_rate": 1e-3})
+    >>> row_figures({"loss": 0.5, "learning_rate": 1e-3})
     ['loss 0.500']
     """
-    found = {label: logs.get(name) for name, label in _FIGURES.items()}
+    figures = {label: logs.get(name) for name, label in _FIGURES.items()}
     return [
-        f"{label} {value:.3f}" for label, value in found.items() if value is not None
+        f"{label} {value:.3f}" for label, value in figures.items() if value is not None
     ]
 
 
@@ -240,16 +96,16 @@ def _card(
 ) -> CardSource:
     name, steps = run.rows.trainer, run.trainer.state.global_step
     return CardSource(
-        run.folder,
-        base_model(run.job.model, run.model),
-        run.job,
-        run.player.args,
-        [meter.plan for meter in run.meters],
-        outcomes,
-        results,
-        f"by `{name}` on rows of recorded episodes",
-        ("arena-envs", "trl", name),
-        [
+        folder=run.folder,
+        base=base_model(run.job.model, run.model),
+        job=run.job,
+        args=run.player.args,
+        plans=[meter.plan for meter in run.meters],
+        outcomes=outcomes,
+        results=results,
+        how=f"by `{name}` on rows of recorded episodes",
+        tags=("arena-envs", "trl", name),
+        training=[
             ("trainer", code(name)),
             ("rows", f"{run.facts.num_rows:,} {run.kind.rows}"),
             ("steps", f"{steps:,} of {run.rows.batch_size} rows"),
@@ -261,21 +117,26 @@ class RowRun(Run):
     """A run of a trainer that learns from rows; see `Run`.
 
     Args:
-        *args: of `Run`.
+        settings: as for `Run`.
+        folder: as for `Run`.
+        console: as for `Run`.
         measures: whether the model plays before and after training.
         adapter: folder of the adapter that goes on training; None for a new one, if any.
-        **options: of `Run`.
+        **options: keyword arguments of `Run`.
     """
 
     def __init__(
         self,
-        *args: Any,
+        settings: dict[str, Any],
+        folder: Path,
+        console: Console,
+        *,
         measures: bool = True,
         adapter: Path | None = None,
         **options: Any,
     ) -> None:
         self.measures, self.adapter = measures, adapter
-        super().__init__(*args, **options)
+        super().__init__(settings, folder, console, **options)
 
     def read(self) -> None:
         self.rows, self.job = row_config(self.settings)
@@ -298,7 +159,13 @@ class RowRun(Run):
     def _check_rows(self) -> None:
         """Reads the rows once; raises ValueError where trainer or model cannot learn from them."""
         has_tokens = check_rows(self.path, self.kind.rows)
-        self.player = RowsModel(self)
+        self.player = RowPlayer(
+            self.job,
+            self.path,
+            folder=self.folder,
+            model=self.model,
+            seed=self.args.seed,
+        )
         chat = self.player.chat
         self.tokens = self.path if has_tokens else self._written_tokens(chat)
         self.facts = facts_of(self.tokens, self.kind.rows)
@@ -342,8 +209,14 @@ class RowRun(Run):
         """Makes the tiny model, if no model is given."""
         if self.model is None and self.is_new:
             player = self.player
-            given = None, player.tokenizer, player.plans, self.console
-            model = make_start(self.job, player.args, *given)
+            model = make_start(
+                self.job,
+                player.args,
+                None,
+                player.tokenizer,
+                player.plans,
+                self.console,
+            )
             self.save_start(model, player.tokenizer, player.policy_options)
 
     def bound_memory(self) -> None:
@@ -354,12 +227,10 @@ class RowRun(Run):
             with torch.device("meta"):
                 config = AutoConfig.from_pretrained(self.start)
                 model = AutoModelForCausalLM.from_config(config)
-            found = [
-                default_max_tokens(
-                    model, args.device, checkpointing=args.gradient_checkpointing
-                )
-            ]
-            most = int(broadcast_object_list(found)[0])
+            default = default_max_tokens(
+                model, args.device, checkpointing=bool(args.gradient_checkpointing)
+            )
+            most = int(broadcast_object_list([default])[0])
             # a resumed run cuts as before, whatever memory is free then
             self.settings["max_tokens_per_forward"] = most
             if self.is_new:
@@ -382,7 +253,7 @@ class RowRun(Run):
             return
         options = {"device": self.args.device, **self.player.policy_options}
         policy = LMPolicy.from_pretrained(self.start, **options)
-        self.tell_exact(policy)
+        self.announce_exact(policy)
         for meter in self.meters:
             meter.measure("before training", policy)
 
@@ -398,7 +269,9 @@ class RowRun(Run):
         with adapter_errors(self.job):
             self.trainer = kind.make(
                 Given(
-                    model=starting_model(self.start, self.adapter, self.args),
+                    model=starting_model(
+                        self.start, self.adapter, cast(ModelOptions, self.args)
+                    ),
                     args=self.args,
                     rows=self._dataset(),
                     tokenizer=player.tokenizer,
@@ -423,7 +296,7 @@ class RowRun(Run):
         if kind.plays:
             model = self.trainer.accelerator.unwrap_model(self.trainer.model)
             self.policy = LMPolicy(model, player.tokenizer, **player.policy_options)
-            self.watch_nash_conv(self.policy, player.args.prompt)
+            self.measure_nash_conv(self.policy, player.args.prompt)
         metrics = MetricsFile(self.folder / METRICS)
         self.begin_metrics(metrics)
         self.trainer.add_callback(metrics)
@@ -434,18 +307,18 @@ class RowRun(Run):
         place: dict[str, Any] = {}
         if self.tokens != self.path:
             place["cache_dir"] = str(self.tokens.parent)
-        found: Any = Dataset.from_parquet(str(self.tokens), columns=names, **place)
+        dataset: Any = Dataset.from_parquet(str(self.tokens), columns=names, **place)
         if "weight" not in names:
-            return found
+            return dataset
         weights = self.facts.weights * self.facts.scale
-        return found.remove_columns("weight").add_column("weight", weights)
+        return dataset.remove_columns("weight").add_column("weight", weights)
 
     def train(self) -> None:
         """Trains, unless the checkpoint is of the last step."""
         self.announce(f"resumed after step {self.first_step}")
         if self.checkpoint is None or not at_the_end(self.trainer, self.checkpoint):
             size = self.rows.batch_size
-            self.fit(ShownFigures(self.rows.trainer, "rows", size, figures_of), 1)
+            self.fit(ProgressFormat(self.rows.trainer, "rows", size, row_figures), 1)
 
     def close(self) -> None:
         """Evaluates the trained model; writes and shows the results."""
@@ -471,8 +344,14 @@ class RowRun(Run):
         }
         title = f"trainer {self.rows.trainer}, model {self.job.model}"
         plans = [meter.plan for meter in self.meters]
-        given = folder, self.results, plans, episodes, self.job.saved_episodes
-        write_results(*given, title=f"{title}, seed {self.args.seed}")
+        write_results(
+            folder,
+            self.results,
+            plans,
+            episodes,
+            self.job.saved_episodes,
+            title=f"{title}, seed {self.args.seed}",
+        )
         save_cards(_card(self, outcomes, self.results))
         for outcome in outcomes:
             for table in outcome_tables(outcome):

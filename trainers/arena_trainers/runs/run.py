@@ -1,152 +1,49 @@
-"""A run of `arena train`: stages over one run folder, signals, and what all kinds of run share.
-
-Ctrl-C and SIGTERM: the first signal stops at a checkpoint, the second at once.
-"""
+"""A run of `arena train`: stages over one run folder, and what all kinds of run share."""
 
 import os
 import shutil
-import signal
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, ClassVar
 
 import torch
-from accelerate import PartialState
-from accelerate.utils import gather_object
-from transformers import TrainerCallback, TrainerControl, TrainerState
+from transformers import (
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 from transformers.utils.logging import disable_progress_bar
 
 from arena_eval.intervals import import_stats
 from arena_trainers.checkpoint import files_of, step_of, write_manifest
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.runs.callbacks.metrics_file import MetricsFile
+from arena_trainers.runs.callbacks.nash_conv import NashConvCallback
+from arena_trainers.runs.callbacks.progress import ProgressFormat, show_progress
+from arena_trainers.runs.callbacks.watchdog import Watchdog
 from arena_trainers.runs.folder import (
     START,
-    begin_from,
-    extend,
+    checkpoint_to_begin_from,
+    extend_run,
     new_folder,
-    partial,
+    partial_name,
 )
-from arena_trainers.runs.progress import Callback, ShownFigures, shown_progress
-from arena_trainers.runs.results.card import check_push, push_model
-from arena_trainers.runs.results.close import config_text, kept_metrics, step_zero
+from arena_trainers.runs.results.hub import check_push, push_model
 from arena_trainers.runs.results.measure import GameMeter
+from arena_trainers.runs.results.metrics import metrics_until, step_zero
+from arena_trainers.runs.results.provenance import config_text
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.runs.watch import MetricsFile, NashConvCallback
+from arena_trainers.runs.stopping import StopCallback, Stopper
 from arena_trainers.terminal import Console
-from arena_wrappers import PromptOptions
+from arena_wrappers import PromptOptions, ScoringPolicy
 from arena_wrappers.locks import Lock, lock_of
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_NOTE = (
-    b"\nstopping: after the current batch a checkpoint is saved; press Ctrl-C again to stop "
-    b"at once\n"
-)
-
-
-class Stopped(KeyboardInterrupt):
-    """A signal ended the run.
-
-    Args:
-        signum: number of the signal.
-    """
-
-    def __init__(self, signum: int) -> None:
-        super().__init__(signum)
-        self.signum = signum
-
-    @property
-    def status(self) -> int:
-        """The exit status by the convention of shells: 128 + the signal's number."""
-        return 128 + self.signum
-
-
-class Stopper:
-    """Handles the signals, as a context manager.
-
-    Within `waiting`, the first signal is stored, and `StopCallback` ends training. Every
-    other signal raises `Stopped`. A signal that was ignored before stays ignored, as in
-    background jobs of a shell.
-
-    Args:
-        speaks: whether to print on stderr that the run stops at the next checkpoint.
-
-    Attributes:
-        asked: number of the first signal; None before it.
-    """
-
-    def __init__(self, speaks: bool = True) -> None:
-        self.asked: int | None = None
-        self.speaks, self._waits = speaks, False
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> "Stopper":
-        if threading.current_thread() is threading.main_thread():
-            for signum in SIGNALS:
-                handler = signal.getsignal(signum)
-                if handler is not signal.SIG_IGN:
-                    self._before[signum] = handler
-                    signal.signal(signum, self._handle)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for signum, handler in self._before.items():
-            signal.signal(signum, handler)
-        self._before.clear()
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Within this context, the first signal waits for a checkpoint."""
-        self._waits = True
-        try:
-            yield
-        finally:
-            self._waits = False
-
-    def raise_if_stopped(self, step: int, max_steps: int) -> None:
-        """Raises `Stopped` if a signal ended training before its last step."""
-        if self.asked is not None and step < max_steps:
-            # torchrun ends all processes when one ends; another may still be writing
-            PartialState().wait_for_everyone()
-            raise Stopped(self.asked)
-
-    def _handle(self, signum: int, frame: FrameType | None) -> None:
-        if not self._waits or self.asked is not None:
-            raise Stopped(signum)
-        self.asked = signum
-        if self.speaks:
-            os.write(2, _NOTE)  # print may not be called from a handler
-
-
-class StopCallback(Callback):
-    """Saves a checkpoint and ends training after a signal to any process.
-
-    A run resumes exactly only between generation batches. So the callback waits until the
-    batch has been used for all its optimizer steps. Then all processes agree on whether to
-    stop.
-
-    Args:
-        stopper: stores the signal.
-        window: optimizer steps that share a generation batch.
-    """
-
-    def __init__(self, stopper: Stopper, window: int) -> None:
-        self.stopper, self.window = stopper, window
-
-    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
-        if state.global_step % self.window:
-            return
-        asked = max(gather_object([self.stopper.asked or 0]))
-        if asked:
-            self.stopper.asked = asked
-            control.should_save = control.should_training_stop = True
-            control.should_log = True  # else metrics since the last log are lost
 
 
 @dataclass(frozen=True)
@@ -198,11 +95,11 @@ class Run(ABC):
     opening: ClassVar[Sequence[Stage]]
     stages: ClassVar[Sequence[Stage]]
     job: JobConfig
-    args: Any
+    args: TrainingArguments
     model: Path | None
     start: Path
     checkpoint: Path | None
-    trainer: Any
+    trainer: Trainer
     meters: list[GameMeter]
 
     def __init__(
@@ -240,10 +137,13 @@ class Run(ABC):
         is_tiny = self.job.model == "tiny"
         # absolute, as the adapters that are trained on it name it
         self.model = None if is_tiny else model_folder(self.job.model).absolute()
-        made = self.model is None or is_made
-        self.start = self.folder / START if made or self.model is None else self.model
-        told = self.start, self.args, self.say
-        self.checkpoint = begin_from(self.folder, *told, resume=self.resume)
+        if self.model is None or is_made:
+            self.start = self.folder / START
+        else:
+            self.start = self.model
+        self.checkpoint = checkpoint_to_begin_from(
+            self.folder, self.start, self.args, self.say, resume=self.resume
+        )
 
     @property
     def is_main(self) -> bool:
@@ -293,25 +193,30 @@ class Run(ABC):
         Returns:
             What `results.json` holds; an empty dict in other processes than the main one.
         """
-        with self.watching() as self.watchdog:
+        with self.stages_context() as self.watchdog:
             for stage in unfinished(self.stages, self.folder):
                 stage.do(self)
         self.lock = None
         return self.results
 
-    def watching(self) -> AbstractContextManager[Any]:
+    def stages_context(self) -> AbstractContextManager[Watchdog | None]:
         """The context of `stages`."""
         return nullcontext()
 
-    def save_start(self, model: Any, tokenizer: Any, options: dict[str, Any]) -> None:
+    def save_start(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        options: dict[str, Any],
+    ) -> None:
         """Saves the model that the run starts from."""
-        part = self.folder / partial(START)
+        part = self.folder / partial_name(START)
         shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
         LMPolicy(model, tokenizer, **options).save_pretrained(part)
         write_manifest(part, files_of(part))
         part.rename(self.folder / START)
 
-    def tell_exact(self, policy: Any) -> None:
+    def announce_exact(self, policy: ScoringPolicy) -> None:
         """Says which games are not measured exactly, and which measurements take long."""
         for number, meter in enumerate(self.meters):
             every = 0 if number else self.job.evaluate_every  # the first game alone
@@ -322,42 +227,45 @@ class Run(ABC):
     def begin_metrics(self, metrics: MetricsFile) -> list[dict[str, Any]]:
         """The metrics up to the checkpoint, in the main process; a new run writes step 0."""
         if self.is_main and self.checkpoint is not None:
-            return kept_metrics(metrics.path, self.first_step)
+            return metrics_until(metrics.path, self.first_step)
         if self.is_main and self.meters:
             metrics.append(step_zero([(m.plan.name, m.stages[1]) for m in self.meters]))
         return []
 
-    def watch_first(self, callback: TrainerCallback) -> None:
+    def add_first_callback(self, callback: TrainerCallback) -> None:
         """Adds a callback before all others, so that they see the figures that it adds."""
         self.trainer.callback_handler.callbacks.insert(0, callback)
 
-    def watch_nash_conv(
-        self, policy: LMPolicy, prompt: PromptOptions, *whole_weights: Any
+    def measure_nash_conv(
+        self,
+        policy: LMPolicy,
+        prompt: PromptOptions,
+        weights: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> NashConvCallback | None:
         """Measures the exact NashConv of the first game in training, if it can be."""
         game = self.meters[0].game if self.meters else None
         every = self.job.evaluate_every
         if game is None or every == 0:
             return None
-        watcher = NashConvCallback(policy, game, prompt, every, *whole_weights)
-        self.watch_first(watcher)
-        return watcher
+        callback = NashConvCallback(policy, game, prompt, every, weights)
+        self.add_first_callback(callback)
+        return callback
 
     def announce(self, text: str) -> None:
         """Says from where a resumed run goes on, and writes its new `max_steps`."""
         if self.checkpoint is None or not self.is_main:
             return
         if self.extended:
-            extend(self.folder, self.args.max_steps, self.first_step)
+            extend_run(self.folder, self.args.max_steps, self.first_step)
         self.console.print(text)
 
-    def fit(self, look: ShownFigures, window: int) -> None:
+    def fit(self, look: ProgressFormat, window: int) -> None:
         """Runs the trainer from the checkpoint on.
 
         Raises:
             Stopped: a signal ended training.
         """
-        with shown_progress(self.trainer, self.console, self.is_main, look):
+        with show_progress(self.trainer, self.console, self.is_main, look):
             self.trainer.add_callback(StopCallback(self.stopper, window))
             checkpoint = str(self.checkpoint) if self.checkpoint else None
             with self.stopper.waiting():

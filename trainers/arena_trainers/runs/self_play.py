@@ -1,8 +1,7 @@
-"""Self-play: a run of `TurnGRPOTrainer`, with what it prints before and what watches it."""
+"""A run of `TurnGRPOTrainer`, which learns by self-play."""
 
 import os
 import time
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from typing import Any
@@ -10,66 +9,58 @@ from typing import Any
 import torch
 from transformers import PrinterCallback
 
-from arena_eval import legal_rate
 from arena_studio.report.page import read_run_files, report_page
 from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.runs.folder import (
-    METRICS,
-    START,
-)
-from arena_trainers.runs.progress import (
-    ShownFigures,
-    Watchdog,
-    figures_of,
-    profile_lines,
-    profile_of,
-    watched_stages,
-)
-from arena_trainers.runs.results.card import (
-    TAGS,
-    CardSource,
-    base_model,
-    code,
-    save_cards,
-)
-from arena_trainers.runs.results.close import (
-    NUM_GROUPS,
-    REPORT,
-    best_line,
-    closing_lines,
-    draw_comparisons,
-    last_rollouts,
-    outcome_tables,
-    provenance,
-    results_of,
-    rollouts_lines,
-    write_results,
-)
-from arena_trainers.runs.results.measure import GameMeter, GameOutcome
-from arena_trainers.runs.run import Run, Stage
-from arena_trainers.runs.settings import PROJECT, JobConfig, build_configs
-from arena_trainers.runs.start import (
-    adapter_errors,
+from arena_trainers.runs.callbacks.against_start import AgainstStart
+from arena_trainers.runs.callbacks.best import BestModel, score_metric
+from arena_trainers.runs.callbacks.collapse import CollapseWarnings
+from arena_trainers.runs.callbacks.metrics_file import MetricsFile
+from arena_trainers.runs.callbacks.nash_conv import NASH_CONV
+from arena_trainers.runs.callbacks.patience import Patience
+from arena_trainers.runs.callbacks.profile import profile_lines, profile_of
+from arena_trainers.runs.callbacks.progress import ProgressFormat, figures_of
+from arena_trainers.runs.callbacks.replies import SampleReplies
+from arena_trainers.runs.callbacks.rollouts import RolloutsFile
+from arena_trainers.runs.callbacks.watchdog import Watchdog, watch_stages
+from arena_trainers.runs.checks.lengths import (
     check_chat,
     check_context,
     check_reply_lengths,
     context_of,
+    longest_replies,
+)
+from arena_trainers.runs.folder import METRICS, START
+from arena_trainers.runs.opening_lines import (
+    legal_warning,
+    memory_line,
+    start_description,
+)
+from arena_trainers.runs.results.base_model import base_model
+from arena_trainers.runs.results.card import TAGS, CardSource, save_cards
+from arena_trainers.runs.results.commands import (
+    best_line,
+    closing_lines,
+    last_rollouts,
+    rollouts_lines,
+)
+from arena_trainers.runs.results.files import (
+    NUM_GROUPS,
+    REPORT,
+    results_of,
+    write_results,
+)
+from arena_trainers.runs.results.markdown import code
+from arena_trainers.runs.results.measure import GameMeter, GameOutcome
+from arena_trainers.runs.results.provenance import provenance
+from arena_trainers.runs.results.tables import draw_comparisons, outcome_tables
+from arena_trainers.runs.run import Run, Stage
+from arena_trainers.runs.settings import PROJECT, build_configs
+from arena_trainers.runs.start import (
+    adapter_errors,
     imitated,
     load_tokenizer,
-    longest_replies,
     make_start,
-)
-from arena_trainers.runs.watch import (
-    AgainstStart,
-    BestModel,
-    CollapseWarnings,
-    MetricsFile,
-    Patience,
-    RolloutsFile,
-    SampleReplies,
-    escaped,
-    score_metric,
 )
 from arena_trainers.terminal import Console
 from arena_trainers.train.batch import check_reward_models
@@ -79,111 +70,47 @@ from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.records import load_functions
 from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
-from arena_wrappers import Episode, Policy, RandomPolicy, Turn, play
+from arena_wrappers import Episode, Policy
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.records import write_whole
-
-FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
-
-
-def description(
-    policy: LMPolicy, plans: Sequence[GamePlan], args: TurnGRPOConfig
-) -> str:
-    """The size of the model, the length of the prompts, and the credit."""
-    prompts = [
-        policy.encode(turn.messages)
-        for plan in plans
-        for episode in play(plan.env_fn, RandomPolicy(), range(100))
-        for turn in episode.turns
-    ]
-    parameters = sum(p.numel() for p in policy.model.parameters())
-    return (
-        f"model of {parameters:,} parameters; prompts of at most "
-        f"{max(map(len, prompts))} tokens (rules={args.rules}, "
-        f"reply_format={args.reply_format}, show_legal_actions="
-        f"{args.show_legal_actions}); credit {args.credit!r}"
-    )
-
-
-def memory_line(max_tokens: int, args: TurnGRPOConfig) -> str:
-    """The number of tokens that run through the model at once in training."""
-    given = args.max_tokens_per_forward is not None
-    source = "as given" if given else "from the free memory and the model's size"
-    return (
-        f"at most {max_tokens:,} tokens run at once in training "
-        f"(max_tokens_per_forward, {source})"
-    )
-
-
-def legal_warning(
-    game: str, episodes: Sequence[Episode], job: JobConfig, args: TurnGRPOConfig
-) -> str | None:
-    """A warning, if hardly any reply of the model is a legal action; else None."""
-    turns = [turn for episode in episodes for turn in episode.turns]
-    if not turns or legal_rate(episodes) >= FEW:
-        return None
-    bad = next(turn for turn in turns if turn.invalid is not None)
-    return (
-        f"warning: {legal_rate(episodes):.1%} of {len(turns)} replies in {game} are legal "
-        f"actions: GRPO has almost no legal replies to reinforce.\n"
-        f"  A reply: {escaped(bad.reply)}\n"
-        f"  Refused: {bad.invalid}: {ascii(bad.detail)[1:-1]}\n"
-        f"  What helps: {'; '.join(_advice(turns, job, args))}."
-    )
-
-
-def _advice(turns: Sequence[Turn], job: JobConfig, args: TurnGRPOConfig) -> list[str]:
-    """Options that would raise the rate of legal replies, the best first."""
-    advice = []
-    num_cut = sum(turn.truncated for turn in turns)
-    if 2 * num_cut > len(turns):
-        advice.append(
-            f"a larger --max_completion_length ({num_cut} of {len(turns)} replies were cut "
-            f"at {args.max_completion_length} tokens)"
-        )
-    if job.warm_start_steps == 0:
-        advice.append("--warm_start_steps 100 (imitation of random legal play)")
-    else:
-        advice.append(f"more --warm_start_steps than {job.warm_start_steps}")
-    if not args.rules:
-        advice.append("--rules true (prompts tell the rules and how to reply)")
-    if not args.show_legal_actions:
-        advice.append("--show_legal_actions true")
-    if args.parsing == "strict":
-        advice.append("--parsing tolerant")
-    others = {"answer", "boxed", "bracket", "bare"} - {args.reply_format}
-    advice.append(f"another --reply_format ({', '.join(sorted(others))})")
-    if job.model != "tiny":
-        advice.append("a --model that follows instructions")
-    return advice
-
 
 EVALUATION = "evaluation after training"  # for the watchdog
 
 
-class SelfPlay(Run):
+class SelfPlayRun(Run):
     """A run that learns by self-play; see `Run`."""
+
+    args: TurnGRPOConfig
+    trainer: TurnGRPOTrainer
+    watchdog: Watchdog
 
     def read(self) -> None:
         self.job, self.args = build_configs(self.settings, str(self.folder))
         plans = [GamePlan(spec, self.args) for spec in self.args.games]
         self.find_start(is_made=self.job.warm_start_steps > 0)
         self.tokenizer = load_tokenizer(self.job, self.model, plans, self.args.prompt)
-        told = [*plans, *imitated(self.job, self.args, plans)]
+        plans_of_replies = [*plans, *imitated(self.job, self.args, plans)]
         chat = chat_of(self.tokenizer, self.args)
-        lengths = longest_replies(chat, told, self.args.reply_format)
+        lengths = longest_replies(chat, plans_of_replies, self.args.reply_format)
         if self.model is None and "max_completion_length" not in self.settings:
             self.args.max_completion_length = max(lengths)
-        check_reply_lengths(lengths, told, self.args)
+        check_reply_lengths(lengths, plans_of_replies, self.args)
         check_chat(chat, self.args)
         limit = context_of(self.model, self.args)
         self.context_lines = check_context(chat, limit, plans, self.args)
         functions = load_functions(self.job.columns)
         check_reward_models(functions, self.tokenizer, self.args)
         self.games = prepare_games(self.args, columns=functions, plans=plans)
-        num, games = self.job.eval_episodes, different_games(plans)
-        given = self.args, num, self.games.opponents, self.job.exact_states
-        self.meters = [GameMeter(game, *given) for game in games]
+        self.meters = [
+            GameMeter(
+                game,
+                self.args,
+                self.job.eval_episodes,
+                opponents=self.games.opponents,
+                exact_states=self.job.exact_states,
+            )
+            for game in different_games(plans)
+        ]
 
     def make_start(self) -> None:
         """Makes the model that self-play starts from, if that is no given one.
@@ -193,8 +120,14 @@ class SelfPlay(Run):
         if self.start != self.folder / START:
             return
         console = self.console if self.is_main else Console(quiet=True)
-        given = self.model, self.tokenizer, self.games.plans, console
-        model = make_start(self.job, self.args, *given)
+        model = make_start(
+            self.job,
+            self.args,
+            self.model,
+            self.tokenizer,
+            self.games.plans,
+            console,
+        )
         if self.is_main:
             options = {"prompt": self.args.prompt, **self.args.sampling_options}
             self.save_start(model, self.tokenizer, options)
@@ -208,11 +141,11 @@ class SelfPlay(Run):
             return
         for line in self.context_lines:
             self.say(line)
-        policy, played = self.start_policies()
-        self.say(description(policy, self.games.plans, self.args))
-        self.tell_exact(policy)
+        policy, player = self.start_policies()
+        self.say(start_description(policy, self.games.plans, self.args))
+        self.announce_exact(policy)
         for meter in self.meters:
-            episodes = meter.measure("before self-play", played)
+            episodes = meter.measure("before self-play", player)
             warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
             if warning is not None:
                 self.say(warning)
@@ -220,13 +153,22 @@ class SelfPlay(Run):
     def start_policies(self) -> tuple[LMPolicy, Policy]:
         """The model before training, and the policy that plays all seats: it, or an agent on it."""
         args = self.args
-        how = {"prompt": args.prompt, "device": args.device, **args.sampling_options}
-        policy = LMPolicy.from_pretrained(self.start, **how)
+        options = {
+            "prompt": args.prompt,
+            "device": args.device,
+            **args.sampling_options,
+        }
+        policy = LMPolicy.from_pretrained(self.start, **options)
         if any(paths := args.learner_starts(None)):
-            own = [LMPolicy.from_pretrained(p, **how) if p else policy for p in paths]
-            models = dict(zip(args.learner_names, own, strict=True))
+            learners = [
+                LMPolicy.from_pretrained(path, **options) if path else policy
+                for path in paths
+            ]
+            models = dict(zip(args.learner_names, learners, strict=True))
             return policy, agent_of(args.agent or "by_seat")(models)
-        return policy, agent_of(args.agent)(policy) if args.agent else policy
+        if args.agent:
+            return policy, agent_of(args.agent)(policy)
+        return policy, policy
 
     def make_trainer(self) -> None:
         """Makes the trainer, with what watches it."""
@@ -247,14 +189,19 @@ class SelfPlay(Run):
         trainer.remove_callback(PrinterCallback)
         rollouts = self.folder / "rollouts"
         trainer.add_callback(RolloutsFile(trainer, rollouts, job.saved_groups))
-        shown = self.console, job.steps_between_replies
-        trainer.add_callback(SampleReplies(trainer, *shown))
+        every = job.steps_between_replies
+        trainer.add_callback(SampleReplies(trainer, self.console, every))
         before = self.begin_metrics(metrics)
         whole = trainer.shards.whole_weights
-        self.watcher = self.watch_nash_conv(trainer.policy, args.prompt, whole)
-        if self.watcher is not None:
-            conv = "arena/nash_conv"
-            self.watcher.history += [(r["step"], r[conv]) for r in before if conv in r]
+        self.nash_conv_callback = self.measure_nash_conv(
+            trainer.policy, args.prompt, whole
+        )
+        if self.nash_conv_callback is not None:
+            self.nash_conv_callback.history += [
+                (record["step"], record[NASH_CONV])
+                for record in before
+                if NASH_CONV in record
+            ]
         if job.start_episodes > 0:
             self._play_start()
         self.best = self._keep_best(before)
@@ -272,8 +219,14 @@ class SelfPlay(Run):
                 "'colocate'"
             )
         policy = self.start_policies()[1] if self.is_main else None
-        how = self.job.evaluate_every, self.job.start_episodes
-        self.watch_first(AgainstStart(self.trainer, policy, *how))
+        self.add_first_callback(
+            AgainstStart(
+                self.trainer,
+                policy,
+                every=self.job.evaluate_every,
+                num_episodes=self.job.start_episodes,
+            )
+        )
 
     def _keep_best(self, before: list[dict[str, Any]]) -> BestModel | None:
         """Keeps the best model, and ends the run when its score no longer improves.
@@ -282,9 +235,13 @@ class SelfPlay(Run):
             ValueError: patience without a score.
         """
         job, args = self.job, self.args
-        has_conv, plays_start = self.watcher is not None, job.start_episodes > 0
-        told = has_conv, plays_start, bool(args.curriculum)
-        metric, best = score_metric(self.games.plans, *told), None
+        metric = score_metric(
+            self.games.plans,
+            measures_nash_conv=self.nash_conv_callback is not None,
+            plays_start=job.start_episodes > 0,
+            has_curriculum=bool(args.curriculum),
+        )
+        best = None
         if metric is None and job.patience:
             raise ValueError(
                 "want patience only where training measures a score, got "
@@ -295,19 +252,20 @@ class SelfPlay(Run):
             best = BestModel(self.trainer, self.folder, metric)
             self.trainer.add_callback(best)
         if metric is not None and job.patience:
-            how = metric, job.patience, args.window, self.say, before
-            self.trainer.add_callback(Patience(*how))
+            self.trainer.add_callback(
+                Patience(metric, job.patience, args.window, self.say, before)
+            )
         return best
 
-    def watching(self) -> AbstractContextManager[Watchdog]:
-        return watched_stages(self.trainer, self.job.stall_after)
+    def stages_context(self) -> AbstractContextManager[Watchdog]:
+        return watch_stages(self.trainer, self.job.stall_after)
 
     def train(self) -> None:
         """Trains, and takes the time."""
         self.announce(describe(self.first_step, self.args, self.extended))
         args, began = self.args, time.monotonic()
         num = round((args.generation_batch_size or 0) * args.generations_per_step)
-        self.fit(ShownFigures("self-play", "episodes", num, figures_of), args.window)
+        self.fit(ProgressFormat("self-play", "episodes", num, figures_of), args.window)
         self.profile = profile_of(self.trainer.clock)  # before the last evaluation
         steps = self.trainer.state.global_step - self.first_step
         self.speed = round(steps * num / (time.monotonic() - began), 1)
@@ -316,7 +274,7 @@ class SelfPlay(Run):
     def close(self) -> None:
         """Evaluates the trained model; writes and shows the results."""
         for meter in self.meters:  # a long evaluation that goes on is not late
-            meter.beat = lambda: self.watchdog.begin(EVALUATION)
+            meter.on_progress = lambda: self.watchdog.begin(EVALUATION)
         exact = any(meter.game is not None for meter in self.meters)
         with self.trainer.shards.weights_for_play(scores=exact):
             if self.is_main:
@@ -325,15 +283,17 @@ class SelfPlay(Run):
 
     def _evaluate(self) -> None:
         policy, args = self.trainer.matching.learner, self.args
-        tables = self.watcher.tables if self.watcher else {}
-        # the first game may have been measured at the last step
-        known = tables.get(self.trainer.state.global_step)
-        episodes = [
-            meter.measure("after self-play", policy, None if number else known)
-            for number, meter in enumerate(self.meters)
-        ]
+        table = late = None
+        if self.nash_conv_callback is not None:
+            late = self.nash_conv_callback.last_quarter_mean()
+            # the first game may have been measured at the last step
+            step = self.trainer.state.global_step
+            table = self.nash_conv_callback.tables.get(step)
+        episodes = []
+        for meter in self.meters:
+            episodes.append(meter.measure("after self-play", policy, table))
+            table = None
         outcomes = [meter.outcome(policy) for meter in self.meters]
-        late = self.watcher.last_quarter_mean() if self.watcher else None
         self.results = {
             **results_of(outcomes, late),
             "episodes_per_second": self.speed,
@@ -360,21 +320,37 @@ class SelfPlay(Run):
         args, games = self.args, ", ".join(plan.name for plan in plans)
         every = args.ref_model_sync_steps  # when TRL's `SyncRefModelCallback` does it
         write_results(
-            *(self.folder, self.results, plans, episodes, self.job.saved_episodes),
+            self.folder,
+            self.results,
+            plans,
+            episodes,
+            self.job.saved_episodes,
             title=f"{games}: model {self.job.model}, credit {args.credit}, seed {args.seed}",
             moves=range(every, args.max_steps, every) if args.sync_ref_model else (),
         )
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
-        base = base_model(self.job.model, self.model)
-        told = self.job, self.args, plans, outcomes, self.results
-        num = args.episodes_per_step
-        rows = [
-            ("supervised start", f"{self.job.warm_start_steps} steps"),
-            ("self-play", f"{args.max_steps} of {num} episodes"),
-            ("credit", code(f"{args.credit} {args.credit_args or ''}")),
-        ]
-        save_cards(CardSource(self.folder, base, *told, "by self-play", TAGS, rows))
+        save_cards(
+            CardSource(
+                folder=self.folder,
+                base=base_model(self.job.model, self.model),
+                job=self.job,
+                args=args,
+                plans=plans,
+                outcomes=outcomes,
+                results=self.results,
+                how="by self-play",
+                tags=TAGS,
+                training=[
+                    ("supervised start", f"{self.job.warm_start_steps} steps"),
+                    (
+                        "self-play",
+                        f"{args.max_steps} of {args.episodes_per_step} episodes",
+                    ),
+                    ("credit", code(f"{args.credit} {args.credit_args or ''}")),
+                ],
+            )
+        )
         if last_rollouts(self.folder) is not None:
             page = report_page(read_run_files(self.folder, NUM_GROUPS))
             write_whole(self.folder / REPORT, page)
@@ -387,8 +363,8 @@ class SelfPlay(Run):
         for line in profile_lines(self.profile):
             self.say(line)
         self.say(f"results are in {self.folder}")
-        best = self.best, self.job.save_best, self.job.evaluate_every
-        lines = [best_line(self.folder, *best)]
+        job = self.job
+        lines = [best_line(self.folder, self.best, job.save_best, job.evaluate_every)]
         lines += closing_lines(self.folder, plans, self.args)
         lines += rollouts_lines(self.folder, self.job.saved_groups, self.args)
         self.say("\n".join(lines))

@@ -1,6 +1,5 @@
 """`TurnGRPOConfig`: TRL's `GRPOConfig` with options for self-play and turn-level credit."""
 
-import json
 import os
 from dataclasses import dataclass, fields
 from typing import Any
@@ -11,14 +10,12 @@ from arena_trainers.engines import correction_mode
 from arena_trainers.lm.policy import sampling_of
 from arena_trainers.options import Option, options_of
 from arena_trainers.train.settings import (
-    LIST,
     MAX_REPLY_TOKENS,
     SelfPlay,
     check_asynchronous,
     check_batches,
     check_ranges,
     check_sequential,
-    installed_versions,
     refuse_saving_between_generations,
     refuse_what_is_not_supported,
 )
@@ -77,23 +74,3 @@ def training_options() -> dict[str, Option]:
     own = {field.name for field in fields(SelfPlay)}
     inherited = {field.name for field in fields(GRPOConfig)} - own
     return options_of(TurnGRPOConfig, frozenset(inherited))
-
-
-def write_list() -> None:
-    """Writes the list for the installed TRL."""
-    found = training_options().values()
-    kept = ("name", "types", "choices", "default", "help", "source")
-    lines = [
-        json.dumps({name: getattr(one, name) for name in kept})
-        for one in found
-        if one.source == "trl"
-    ]
-    head = json.dumps(installed_versions())
-    LIST.write_text(
-        f'{{"made_with": {head},\n"options": [\n' + ",\n".join(lines) + "\n]}\n",
-        encoding="utf-8",
-    )
-
-
-if __name__ == "__main__":
-    write_list()

@@ -3,8 +3,8 @@
 `TurnGRPOConfig` has them, and so has `Draft`, which is made before TRL is imported.
 
 Importing TRL takes seconds, so the fields that `TurnGRPOConfig` inherits are listed in
-`options.json`, together with the versions of TRL and transformers that they come from. Update the
-list with `python -m arena_trainers.train.config`; a test compares it with the installed TRL.
+`options.json`, together with the versions of TRL and transformers that they come from.
+`docs/build_trl_options.py` writes the list; a test compares it with the installed TRL.
 
 An estimator is checked with them: its columns, options, parts of the reward, and bounds.
 
@@ -428,50 +428,296 @@ BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 @with_texts
 @dataclass
 class SelfPlay:
-    """The options that self-play adds to TRL's, which `settings.toml` describes."""
+    """The options that self-play adds to TRL's."""
 
-    games: list[Any] = option(["kuhn_poker"])
-    opponents: Any = option("self")
-    curriculum: Any = option(None)
-    num_starts: int | None = option(None, least=1)
-    reply_format: str = option("answer")
-    history: Literal["state", "transcript"] = option("state")
-    rules: bool = option(True)
-    show_legal_actions: bool = option(True)
-    parsing: Literal["tolerant", "strict"] = option("tolerant")
-    persona: str = option("")
-    language: str = option("en")
-    system: str | None = option(None)
-    turn: str | None = option(None)
-    again: str | None = option(None)
-    date: str = option(DATE)
-    reasoning_marks: list[str] | None = option(None)
-    on_invalid: Literal["forfeit", "retry", "random"] = option("forfeit")
-    penalty: float = option(0.5)
-    max_retries: int = option(2)
-    rewards: dict[str, Any] = option({})
-    part_weights: dict[str, float] = option({})
-    rollout_batch_size: int | None = option(None, least=1)
-    vllm_importance_sampling_mode: Any = option(None)
-    asynchronous: dict[str, Any] | None = option(None)
-    episodes_per_step: int | None = option(None, least=1)
-    max_tokens_per_forward: int | None = option(None, least=1)
-    flat_groups: Literal["keep", "drop"] = option("keep")
-    max_replays: int = option(0, least=0)
-    oversample: int = option(1, least=1)
-    branch: dict[str, Any] | None = option(None)
-    layout: Literal["turn", "trajectory"] = option("turn")
-    credit: str = option("random_effects")
-    credit_args: dict[str, Any] = option({})
-    within_turn: Literal["uniform", "entropy", "values"] = option("uniform")
-    critic: str | None = option(None)
-    critic_args: dict[str, Any] = option({})
-    weighting: Literal["token", "turn"] = option("token")
-    agent: str | None = option(None)
-    roles: dict[Any, Any] = option({})
-    update: Any = option("joint")
-    reference: dict[str, Any] | None = option(None)
-    losses: dict[str, Any] = option({})
+    games: list[Any] = option(
+        ["kuhn_poker"],
+        group="Games and prompts",
+        help="Games to train on: ids, or dicts of id, params, max_turns, weight, "
+        "opponents, knobs. Episodes are truncated after `max_turns` turns of all "
+        "seats together; there is no limit by default. `knobs: true`, or a list of "
+        "names, lists the game once for each value of its knobs.",
+    )
+    opponents: Any = option(
+        "self",
+        group="Games and prompts",
+        help="Players: 'self', a policy against the learner, a list of seats, or a "
+        'matchmaker: past_selves, prioritised, psro, mixture. `"self"` is the model '
+        'that learns; other policies are strings such as `"random"`, `"mcts:100"` or '
+        '`"lm:PATH"`. A list names one for each seat. One policy alone plays all '
+        "seats but one, which is drawn for each start and learns. A matchmaker "
+        'assigns the seats of each start: `"past_selves"`, or `{"past_selves": '
+        '{"every": 10}}` with its options. See `arena_trainers.matchmaking`.',
+    )
+    curriculum: Any = option(
+        None,
+        group="Games and prompts",
+        help="Tasks of starts: weights, stages, horizon or band. It chooses the game "
+        'of each start and a limit of turns: a name, or `{"horizon": {"horizons": [4, '
+        "8, None]}}` with options. See `arena_trainers.curricula`. By default games "
+        "start by their `weight`.",
+    )
+    num_starts: int | None = option(
+        None,
+        least=1,
+        group="Games and prompts",
+        help="Number of different starts (seeds); by default enough for max_steps. "
+        "Each is played `num_generations` times. Without `max_steps` it is 1000.",
+    )
+    reply_format: str = option(
+        "answer",
+        group="Games and prompts",
+        help="Reply format of the prompts.",
+    )
+    history: Literal["state", "transcript"] = option(
+        "state",
+        group="Games and prompts",
+        help="Prompts: 'state' or 'transcript'. The current state, or the whole "
+        "episode.",
+    )
+    rules: bool = option(
+        True,
+        group="Games and prompts",
+        help="Whether prompts contain the rules.",
+    )
+    show_legal_actions: bool = option(
+        True,
+        group="Games and prompts",
+        help="Whether prompts list the legal actions.",
+    )
+    parsing: Literal["tolerant", "strict"] = option(
+        "tolerant",
+        group="Games and prompts",
+        help="How replies are read: 'tolerant' or 'strict'.",
+    )
+    persona: str = option(
+        "",
+        group="Games and prompts",
+        help="Who the player is, in a sentence before the rules.",
+    )
+    language: str = option(
+        "en",
+        group="Games and prompts",
+        help="Language of the prompts: 'en', 'de', 'es' or 'zh'. Other than 'en' only "
+        "for tic_tac_toe, kuhn_poker, mini_hanabi, say_select and the iterated matrix "
+        "games.",
+    )
+    system: str | None = option(
+        None,
+        group="Games and prompts",
+        help="Template of the system message, with {rules}, {format}; it may also "
+        "name {persona} and {example}.",
+    )
+    turn: str | None = option(
+        None,
+        group="Games and prompts",
+        help="Template of the user message, with {text} and {legal}.",
+    )
+    again: str | None = option(
+        None,
+        group="Games and prompts",
+        help="Template of the request for another reply, with {fault}.",
+    )
+    date: str = option(
+        DATE,
+        group="Games and prompts",
+        help="The day that chat templates read as today, such as '2026-01-01'.",
+    )
+    reasoning_marks: list[str] | None = option(
+        None,
+        group="Games and prompts",
+        help="What begins and ends the model's reasoning, such as ['<think>', "
+        "'</think>']. By default learned from the chat template. Empty: the model "
+        "does not reason.",
+    )
+    on_invalid: Literal["forfeit", "retry", "random"] = option(
+        "forfeit",
+        group="Games and prompts",
+        help="Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.",
+    )
+    penalty: float = option(
+        0.5,
+        group="Games and prompts",
+        help="Cost of an invalid reply. It is in the `format` part of the reward.",
+    )
+    max_retries: int = option(
+        2,
+        group="Games and prompts",
+        help="Retries of a seat after an invalid reply.",
+    )
+    rewards: dict[str, Any] = option(
+        {},
+        group="Games and prompts",
+        help="Further parts of the reward by name, such as {length: {weight: "
+        "-0.001}}. Each has a weight, a number or [from, to] with `over` steps, "
+        "`until` a step, or a limit, as in {length: {at_most: 40, rate: 0.001}}; see "
+        "`arena_trainers.rewards`.",
+    )
+    part_weights: dict[str, float] = option(
+        {},
+        group="Games and prompts",
+        help="Weights of the reward parts, such as {format: 0.5}. Default: 1 for "
+        "`game` and `format`; 0 for parts that the trainer's `columns` give, which "
+        "are then read but not paid.",
+    )
+    rollout_batch_size: int | None = option(
+        None,
+        least=1,
+        group="Sampling",
+        help="Largest number of prompts per call of the model. Default: no limit.",
+    )
+    vllm_importance_sampling_mode: Any = option(
+        None,
+        group="Sampling",
+        help="Mode of the correction with use_vllm. Default: 'token_truncate' with "
+        '`layout="trajectory"`, where a row holds several turns, else TRL\'s '
+        "'sequence_mask'.",
+    )
+    asynchronous: dict[str, Any] | None = option(
+        None,
+        group="Sampling",
+        help="Play beside training, such as {max_staleness: 1, in_flight: 2}. The "
+        "episodes of the next step are played while this one trains, with weights "
+        "that are one step old (`max_staleness: 0`: no). At most `in_flight` "
+        "generation batches are played and not yet trained.",
+    )
+    episodes_per_step: int | None = option(
+        None,
+        least=1,
+        group="Episodes and batch",
+        help="Episodes per optimizer step. All processes count. It sets "
+        "`per_device_train_batch_size`, which counts episodes here.",
+    )
+    max_tokens_per_forward: int | None = option(
+        None,
+        least=1,
+        group="Episodes and batch",
+        help="Most tokens in one training pass; by default what memory allows. "
+        "Padding counts. The gradient is the same for any bound. Where half of the "
+        "free memory does not hold several passes, most run again: a lower bound then "
+        "takes less memory and about 40 % more time.",
+    )
+    flat_groups: Literal["keep", "drop"] = option(
+        "keep",
+        group="Episodes and batch",
+        help="Groups without spread: 'keep' or 'drop'. In these groups all "
+        "trajectories of each seat have the same reward. Dropping selects data by its "
+        "returns; see `arena_trainers.train.batch` for the bias.",
+    )
+    max_replays: int = option(
+        0,
+        least=0,
+        group="Episodes and batch",
+        help="Times that a flat group is played again. Then it is dropped.",
+    )
+    oversample: int = option(
+        1,
+        least=1,
+        group="Episodes and batch",
+        help="Trajectories per trained one; clean wins are preferred. Clean are those "
+        "with few invalid replies. This selects data; see "
+        "`arena_trainers.train.batch`.",
+    )
+    branch: dict[str, Any] | None = option(
+        None,
+        group="Episodes and batch",
+        help="Options of `Branching`, to train on turn trees. Turns that were "
+        "selected by their return are not trained on. Batch sizes count the episodes "
+        "that others branch from. By default the seats that learn branch. The "
+        "estimator must compare only turns of the same state.",
+    )
+    layout: Literal["turn", "trajectory"] = option(
+        "turn",
+        group="Episodes and batch",
+        help="Content of a training row: 'turn' or 'trajectory'. In a trajectory, "
+        "which has all turns of a seat, the words of others are masked. It needs "
+        '`history="transcript"`.',
+    )
+    credit: str = option(
+        "random_effects",
+        group="Credit",
+        help="Estimator of turn-level credit. A name, or 'module:function' of your "
+        "own; options may follow as in 'mars(discount=0.9)', or stand in credit_args. "
+        "The trainer raises when it is made if it lacks a column that the estimator "
+        "reads; its `columns` can supply some of them.",
+    )
+    credit_args: dict[str, Any] = option(
+        {},
+        group="Credit",
+        help="Options of the estimator.",
+    )
+    within_turn: Literal["uniform", "entropy", "values"] = option(
+        "uniform",
+        group="Credit",
+        help="How tokens share their turn's advantage: 'uniform' or 'entropy'. By "
+        "entropy is biased, see `by_token_entropy`. 'values' reads the values of "
+        '`critic="tokens"`.',
+    )
+    critic: str | None = option(
+        None,
+        group="Credit",
+        help="Critic: 'features', 'exact', 'tokens', 'utterances' or 'module:name'; "
+        "none by default. It gives the columns `value` and `next_value`: by a small "
+        "network on `Game.features`; by enumeration of the game under the policies "
+        "that play (`ExactCritic`), which also gives `action_value`; by a network on "
+        "the model's hidden states (`TokenCritic`), which also gives `tokens.value`; "
+        "or by networks with a replay buffer (`UtteranceCritic`), which also give "
+        "`action_value`.",
+    )
+    critic_args: dict[str, Any] = option(
+        {},
+        group="Credit",
+        help="Options of the critic, such as {hidden_size: 64, learning_rate: 0.003}. "
+        "See `arena_trainers.train.critics`.",
+    )
+    weighting: Literal["token", "turn"] = option(
+        "token",
+        group="Optimization",
+        help="Level at which the loss is averaged: 'token' or 'turn'. By token is as "
+        "`loss_type` does. By turn averages over seats, then trajectories, then "
+        "turns, then tokens (MARS, equation 3); it needs a `loss_type` that averages "
+        "over tokens. The KL term is averaged as `loss_type` does.",
+    )
+    agent: str | None = option(
+        None,
+        group="Optimization",
+        help="Agent that the model plays. Such as `planner_worker`, or `module:name` "
+        "for one of your own. Each call of the model in a turn is trained as a turn "
+        "of its own.",
+    )
+    roles: dict[Any, Any] = option(
+        {},
+        group="Optimization",
+        help="Learners by role of the agent, or by seat. Such as `{planner: {lora_r: "
+        "8}, worker: {lora_r: 8}}`, or `{0: {lora_r: 8}, 1: {lora_r: 8}}`: adapters "
+        "on one base model. Without lora_r, as `{planner: {model: PATH}, worker: "
+        "{}}`, each trains a whole model, which begins as the model of the run or as "
+        "its own. Each may have its own lora_r or model, learning_rate and beta. See "
+        "`arena_trainers.train.trainer`.",
+    )
+    update: Any = option(
+        "joint",
+        group="Optimization",
+        help="Which of the roles a step trains. `joint` is all of them; `{alternate: "
+        "20}` one at a time, for 20 steps; `{freeze: [worker]}` all but these. "
+        "`sequential` is one after the other on the same episodes, see "
+        "`arena_trainers.train.trainer`.",
+    )
+    reference: dict[str, Any] | None = option(
+        None,
+        group="Optimization",
+        help="What the KL term and terms of the loss compare with: model (a path), "
+        "instruction (a sentence of its prompt), prompt (other options of prompts). "
+        "By default the model before training, with the prompts of training. The "
+        "reply's tokens are the same.",
+    )
+    losses: dict[str, Any] = option(
+        {},
+        group="Optimization",
+        help="Terms of the loss by name, such as {entropy: {weight: 0.01}}. Each has "
+        "a weight, a number or [from, to] with `over` steps, `until` a step, and "
+        "options. They are averaged as `loss_type` does; see `arena_trainers.losses`.",
+    )
 
     @property
     def prompt_options(self) -> dict[str, Any]:

@@ -1,8 +1,6 @@
-"""The plan of a run, `--dry-run`: sizes, memory and hours, by arithmetic alone.
+"""The plan of a run, `--dry-run`: its size, memory and hours, and what refuses it.
 
-Nothing is loaded and nothing is trained. `assumptions` are printed beside the figures. The bytes of
-activations are those of `arena_trainers.lm.backends.memory`, from which a run derives
-`max_tokens_per_forward` where none is given.
+Nothing is loaded and nothing is trained.
 """
 
 import json
@@ -10,38 +8,48 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PreTrainedConfig
 
 from arena_eval.tournament import load_suite
 from arena_trainers.engines.settings import by_server
 from arena_trainers.lm import adapters, model_memory
-from arena_trainers.lm.backends.memory import (
-    LEAST,
-    OF_FREE,
-    bytes_per_token,
-    free_memory,
-    tokens_that_fit,
-)
+from arena_trainers.lm.backends.memory import free_memory
 from arena_trainers.lm.chat import Chat, chat_of
 from arena_trainers.lm.models import download_of, find_model
+from arena_trainers.runs.checks.memory import (
+    GIB,
+    GPU_SIZES,
+    Method,
+    assumptions,
+    gpu_settings,
+    hours,
+    play_memory,
+    start_memory,
+)
 from arena_trainers.runs.checks.preflight import (
     check_columns,
     checks,
     games_of,
     read_options,
 )
+from arena_trainers.runs.checks.step_size import (
+    CHARACTERS_PER_TOKEN,
+    StepSize,
+    estimated_length,
+    step_size_of,
+)
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.games import GamePlan
-from arena_trainers.train.settings import MAX_REPLY_TOKENS
-from arena_wrappers import PromptOptions, RandomPolicy, play
+from arena_trainers.train.settings import MAX_REPLY_TOKENS, Draft
+from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS, Message
 
 
-def known_config(model: str, folder: Path | None) -> Any:
+def known_config(model: str, folder: Path | None) -> PreTrainedConfig:
     """The configuration of a model that is on this machine, or is listed.
 
     Args:
@@ -55,7 +63,8 @@ def known_config(model: str, folder: Path | None) -> Any:
     from transformers import AutoConfig
 
     if folder is not None or Path(model, "config.json").is_file():
-        return AutoConfig.from_pretrained(folder or model)
+        config: PreTrainedConfig = AutoConfig.from_pretrained(folder or model)
+        return config
     published = json.loads(
         Path(__file__).with_name("published.json").read_text("utf-8")
     )
@@ -70,322 +79,19 @@ def known_config(model: str, folder: Path | None) -> Any:
     return AutoConfig.for_model(**sizes)
 
 
-CHARACTERS_PER_TOKEN = 4.0
-TEMPLATE_TOKENS = 8  # of a message's markup
-REPLY_SHARE = 0.5  # of the longest allowed reply
 SUITE = "mars"
-NUM_SAMPLED = 32  # episodes of random play for each game
-
-
-@dataclass(frozen=True)
-class Load:
-    """The size of an optimizer step.
-
-    Attributes:
-        episodes: that are trained.
-        passes: generation batches per step; below 1 if several steps share one.
-        batch: episodes that are played together.
-        turns: of learning seats in an episode, on average.
-        rounds: most turns of an episode, which are asked for one after the other.
-        rows: training rows.
-        row_tokens: of a row, on average.
-        prompt_tokens: of a prompt, on average.
-        longest_prompt: tokens.
-        longest_reply: tokens.
-    """
-
-    episodes: int
-    passes: float
-    batch: int
-    turns: float
-    rounds: int
-    rows: int
-    row_tokens: float
-    prompt_tokens: float
-    longest_prompt: int
-    longest_reply: int
-
-    @property
-    def tokens(self) -> int:
-        """Trained tokens, prompts included."""
-        return round(self.rows * self.row_tokens)
-
-    @property
-    def reply_tokens(self) -> float:
-        """Tokens of a reply, on average."""
-        return max(1.0, REPLY_SHARE * self.longest_reply)
-
-    @property
-    def longest(self) -> int:
-        """Tokens of the longest prompt and reply."""
-        return self.longest_prompt + self.longest_reply
-
-
-def load_of(
-    plans: Sequence[GamePlan],
-    args: Any,
-    longest_reply: int,
-    encode: Callable[[Sequence[Message]], int],
-) -> Load:
-    """The size of a step, by random legal play of the games.
-
-    Args:
-        plans: the games.
-        args: the trainer's settings, without what TRL derives.
-        longest_reply: tokens.
-        encode: tokens of a prompt.
-    """
-    total = sum(plan.weight for plan in plans)
-    turns = tokens = rows = row_tokens = 0.0
-    longest = rounds = 0
-    for plan in plans:
-        share = plan.weight / total / NUM_SAMPLED
-        for episode in play(plan.env_fn, RandomPolicy(), range(NUM_SAMPLED)):
-            own = [t for t in episode.turns if plan.learners[t.seat]]
-            lengths = [encode(turn.messages) for turn in own]
-            last = {turn.seat: n for turn, n in zip(own, lengths, strict=True)}
-            trained = list(last.values()) if args.layout == "trajectory" else lengths
-            turns += share * len(own)
-            tokens += share * sum(lengths)
-            rows += share * len(trained)
-            row_tokens += share * sum(trained)
-            longest = max([longest, *lengths])
-            rounds = max(rounds, len(episode.turns))
-    episodes, passes, batch = _batches(args)
-    reply = max(1.0, REPLY_SHARE * longest_reply)
-    return Load(
-        episodes=episodes,
-        passes=passes,
-        batch=batch,
-        turns=turns,
-        rounds=rounds,
-        rows=round(episodes * rows),
-        row_tokens=row_tokens / max(rows, 1e-9) + reply,
-        prompt_tokens=tokens / max(turns, 1e-9),
-        longest_prompt=longest,
-        longest_reply=longest_reply,
-    )
-
-
-def _batches(args: Any) -> tuple[int, float, int]:
-    """Episodes per step, generation batches per step, and episodes per batch.
-
-    Raises:
-        ValueError: there would be none.
-    """
-    accumulated = max(args.gradient_accumulation_steps, 1)
-    episodes = args.episodes_per_step or args.per_device_train_batch_size * accumulated
-    per_pass = episodes // accumulated  # of a forward and backward pass
-    steps = args.steps_per_generation or accumulated
-    batch = args.generation_batch_size or per_pass * steps
-    if batch < 1 or args.num_iterations < 1:
-        raise ValueError(
-            "want an episode per generation batch and num_iterations of at least 1, "
-            f"got {batch} and {args.num_iterations}"
-        )
-    return episodes, episodes / args.num_iterations / batch, batch
-
-
-def estimated_length(messages: Sequence[Message]) -> int:
-    """Tokens of a prompt where no tokenizer is at hand, by `CHARACTERS_PER_TOKEN`."""
-    characters = sum(len(message["content"]) for message in messages)
-    return round(characters / CHARACTERS_PER_TOKEN) + TEMPLATE_TOKENS * len(messages)
-
-
-GIB = 2**30
-USABLE = 0.92  # of a GPU's memory
-OVERHEAD = 1.0 * GIB  # CUDA context, buffers
-GPU_SIZES = (16, 24, 40, 80)  # GiB
-MOST_TOKENS = 65536  # per forward pass; more makes it no faster
-PEAK, UTILISATION = 312e12, 0.3  # FLOP/s in bf16, and the share that is reached
-BANDWIDTH = 1.5e12  # bytes/s
-READ_SHARE = {True: 0.6, False: 0.1}  # that decoding reaches with vLLM and without
-
-
-@dataclass(frozen=True)
-class Method:
-    """The model and the method of training.
-
-    Attributes:
-        config: of the model, as transformers has it.
-        weights: of the model; shared ones count once.
-        adapter: weights of the LoRA adapter; 0 for full tuning.
-        weight_bytes: of a weight in self-play: 2 or 4.
-        has_start: whether a supervised start trains all weights first.
-        reference: whether the KL term needs log-probabilities of a reference.
-        checkpointing: whether activations are computed again in the backward pass.
-        engine: whether vLLM holds weights of its own.
-        rescored: whether log-probabilities are computed again after play.
-        max_tokens: that run at once in training; None if memory decides.
-        on_cpu: whether it runs on the CPU.
-        learners: bytes of whole models of several learners, by part.
-        free: bytes of memory here; infinite where the run needs another machine.
-    """
-
-    config: Any
-    weights: int
-    adapter: int
-    weight_bytes: int
-    has_start: bool
-    reference: bool
-    checkpointing: bool
-    engine: bool
-    rescored: bool
-    max_tokens: int | None
-    on_cpu: bool
-    learners: Mapping[str, float] = field(default_factory=dict)
-    free: float = math.inf
-
-    @property
-    def token_bytes(self) -> int:
-        """Bytes of a token's activations, counted as float32."""
-        return bytes_per_token(self.config, checkpointing=self.checkpointing)
-
-    @property
-    def engine_bytes(self) -> float:
-        """Bytes of the weights that vLLM holds, in half precision."""
-        return 2.0 * self.weights if self.engine else 0.0
-
-    @property
-    def kv_bytes(self) -> int:
-        """Bytes of the keys and values of a token; the engine keeps them in half precision."""
-        size = 2 if self.engine else self.weight_bytes
-        heads = self.config.num_attention_heads
-        width = (
-            getattr(self.config, "head_dim", None) or self.config.hidden_size // heads
-        )
-        kept = getattr(self.config, "num_key_value_heads", None) or heads
-        return int(2 * size * self.config.num_hidden_layers * kept * width)
-
-
-def start_memory(method: Method) -> dict[str, float]:
-    """Bytes that the supervised start needs whatever its batches are, by part.
-
-    It trains all weights, in float32.
-    """
-    weights = 4.0 * method.weights
-    return {"weights": weights, "gradients and AdamW": 3 * weights, **_overhead(method)}
-
-
-def play_memory(method: Method) -> dict[str, float]:
-    """Bytes that self-play needs whatever its batches are, by part; vLLM apart."""
-    weights = float(method.weights * method.weight_bytes)
-    parts = {"weights": weights}
-    if method.learners:
-        parts |= method.learners
-    elif method.adapter:
-        parts["adapter (float32)"] = 4.0 * method.adapter
-        parts["gradients and AdamW"] = 12.0 * method.adapter
-    else:
-        parts["gradients and AdamW"] = 3 * weights
-        if method.reference:
-            parts["reference model"] = weights
-    return {**parts, **_overhead(method)}
-
-
-def _overhead(method: Method) -> dict[str, float]:
-    return {} if method.on_cpu else {"CUDA": OVERHEAD}
-
-
-@dataclass(frozen=True)
-class Fit:
-    """Settings for a GPU of some size.
-
-    Attributes:
-        gib: the size.
-        tokens: `max_tokens_per_forward`; 0: the run does not fit.
-        replies: that can be generated at once.
-        share: `vllm_gpu_memory_utilization`.
-    """
-
-    gib: int
-    tokens: int = 0
-    replies: int = 0
-    share: float = 0.0
-
-
-def fit(method: Method, load: Load, gib: int) -> Fit:
-    """Settings for a GPU: training gets half of what is free, generation the other half."""
-    usable = USABLE * gib * GIB
-    free = usable - sum(play_memory(method).values())
-    tokens = _tokens(free, method.token_bytes)
-    if method.has_start:
-        left = usable - sum(start_memory(method).values())
-        tokens = min(tokens, _tokens(left, method.token_bytes))
-    share = int(100 * (1 - OF_FREE) * free / (gib * GIB)) / 100  # rounded down
-    room = (1 - OF_FREE) * free
-    if method.engine:
-        room = share * gib * GIB - method.engine_bytes - OVERHEAD
-    replies = int(room / (load.longest * method.kv_bytes))
-    if tokens < load.longest or replies < 1:
-        return Fit(gib)
-    return Fit(gib, tokens, min(replies, load.batch), share)
-
-
-def _tokens(free: float, size: int) -> int:
-    """As a run's default, but 0 where not even `LEAST` tokens fit."""
-    if OF_FREE * free < LEAST * size:
-        return 0
-    return min(tokens_that_fit(free, size), MOST_TOKENS)
-
-
-def hours(method: Method, load: Load, num_steps: int) -> tuple[float, float]:
-    """Hours of generation and of training on one GPU, see `assumptions`.
-
-    Decoding reads the weights once per token of a round, and the keys and values of every
-    reply. A forward pass takes 2 FLOP per weight and token, a backward pass 4, or 2 where
-    the weights themselves get no gradient (LoRA).
-    """
-    weights, reply = method.weights, load.reply_tokens
-    turns = load.passes * load.batch * load.turns
-    read = 2 if method.engine else method.weight_bytes
-    decoded = load.passes * load.rounds * load.longest_reply * read * weights
-    decoded += turns * reply * (load.prompt_tokens + reply / 2) * method.kv_bytes
-    play_flop = 2 * weights * turns * (load.prompt_tokens + reply)
-    is_cut = load.tokens > (method.max_tokens or MOST_TOKENS)
-    passes = 1 + method.checkpointing + is_cut + method.reference + method.rescored
-    backward = 2 if method.adapter else 4
-    train_flop = (2 * passes + backward) * weights * load.tokens
-    speed = PEAK * UTILISATION
-    made = decoded / (BANDWIDTH * READ_SHARE[method.engine]) + play_flop / speed
-    return num_steps * made / 3600, num_steps * train_flop / speed / 3600
-
-
-REWARD_MODEL = "reward models of columns: their memory and time are not counted"
-
-
-def assumptions(method: Method) -> list[str]:
-    """The assumptions of the figures."""
-    memory = (
-        "activations: counted as float32, every token as one of a reply: an upper bound "
-        "in bf16 (the arithmetic of the default of max_tokens_per_forward)"
-    )
-    rows = "rows: random play; equal rows count separately; branches are not counted"
-    if method.on_cpu:
-        return [memory, rows]
-    start = ["start: all weights in float32; --warm_start_steps 0 leaves it out"]
-    return [
-        memory,
-        rows,
-        *(start if method.has_start else []),
-        f"GPU: {USABLE:.0%} of its memory, of which CUDA takes {OVERHEAD / GIB:g} GiB; "
-        "generation and activations get half each of what is free",
-        f"speed: {PEAK / 1e12:g} TFLOP/s at {UTILISATION:.0%}, {BANDWIDTH / 1e12:g} TB/s at "
-        f"{READ_SHARE[method.engine]:.0%} (an A100); never measured with this program",
-        "time: without the supervised start and evaluations",
-    ]
-
-
+REWARD_MODEL_NOTE = "reward models of columns: their memory and time are not counted"
 WIDTH, LABEL = 80, 12  # columns
-ESTIMATED = (
+ESTIMATED_NOTE = (
     f"prompts: {CHARACTERS_PER_TOKEN:g} characters per token, as no tokenizer is here"
 )
-SERVER = (
+SERVER_NOTE = (
     "vllm_mode 'server': its GPU holds the KV cache and a copy of the weights; the figures of "
     "generation here are those of transformers"
 )
-SAMPLE = 4096  # tokens whose activations are shown where memory decides how many run
-
+SHOWN_TOKENS = (
+    4096  # tokens whose activations are shown where memory decides how many run
+)
 Encode = Callable[[Sequence[Message]], int]
 
 
@@ -401,31 +107,37 @@ def plan_lines(
     job, args = read_options(settings)
     args.check_own()
     steps = checks(job, args, folder, resume=resume)
-    local, absent = _local(job.model)
+    local, absent = _model_folder(job.model)
     refused = _refusals([*steps, lambda: check_columns(job, args)]) + absent
     games = games_of(args)
     config, encode, chat = _model_and_chat(job, args, games, local)
     refused += _refusals([lambda: _check_replies(job, args, games, chat)])
     method = _method(job, args, config)
-    load = load_of(games, args, args.max_completion_length or MAX_REPLY_TOKENS, encode)
-    lines = _size_lines(job, args, method, load, games)
-    lines += ["", *memory_table(method, load), ""]
+    step_size = step_size_of(
+        games, args, args.max_completion_length or MAX_REPLY_TOKENS, encode
+    )
+    lines = _size_lines(job, args, method, step_size, games)
+    lines += ["", *memory_table(method, step_size), ""]
     if args.use_cpu:
         lines.append("use_cpu: no table of GPUs, and no estimate of hours")
     else:
-        made, trained = hours(method, load, args.max_steps)
+        generating, training = hours(method, step_size, args.max_steps)
         text = (
-            f"{args.max_steps} steps on one GPU: {made:.1f} hours of generation, "
-            f"{trained:.1f} of training"
+            f"{args.max_steps} steps on one GPU: {generating:.1f} hours of generation, "
+            f"{training:.1f} of training"
         )
-        lines += [*gpu_table(method, load), "", *_headed("time".ljust(LABEL), text)]
+        lines += [
+            *gpu_table(method, step_size),
+            "",
+            *_hanging("time".ljust(LABEL), text),
+        ]
     assumed = assumptions(method)
     if by_server(args):
-        assumed.insert(0, SERVER)
+        assumed.insert(0, SERVER_NOTE)
     if any(isinstance(source, dict) for source in job.columns.values()):
-        assumed.append(REWARD_MODEL)
+        assumed.append(REWARD_MODEL_NOTE)
     if encode is estimated_length:
-        assumed.insert(0, ESTIMATED)
+        assumed.insert(0, ESTIMATED_NOTE)
     refused += _refusals(
         [lambda: model_memory.check_memory(method.learners, method.free)]
     )
@@ -434,23 +146,23 @@ def plan_lines(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
             "--use_vllm false"
         )
-    lines += [*suite_table(games, job.model), "", "assumed", *_listed(assumed), ""]
-    lines += ["refused on this machine", *_listed(refused or ["nothing"])]
+    lines += [*suite_table(games, job.model), "", "assumed", *_bullets(assumed), ""]
+    lines += ["refused on this machine", *_bullets(refused or ["nothing"])]
     return lines, refused
 
 
 def _refusals(steps: Sequence[Callable[[], object]]) -> list[str]:
     """Why steps of the preflight refuse the run."""
-    found = []
+    reasons = []
     for step in steps:
         try:
             step()
         except (ValueError, ModuleNotFoundError) as error:
-            found.append(" ".join(str(error).split()))
-    return list(dict.fromkeys(found))
+            reasons.append(" ".join(str(error).split()))
+    return list(dict.fromkeys(reasons))
 
 
-def _local(model: str) -> tuple[Path | None, list[str]]:
+def _model_folder(model: str) -> tuple[Path | None, list[str]]:
     """The folder of the model, and what is to be said where there is none."""
     if model == "tiny":
         return None, []
@@ -467,16 +179,13 @@ def _local(model: str) -> tuple[Path | None, list[str]]:
 
 
 def _check_replies(
-    job: JobConfig, args: Any, games: Sequence[GamePlan], chat: Chat | None
+    job: JobConfig, args: Draft, games: Sequence[GamePlan], chat: Chat | None
 ) -> None:
     """Raises ValueError for a limit of tokens that cuts legal replies, as the run does."""
     if chat is None:  # the model is not on this machine
         return
-    from arena_trainers.runs.start import (
-        check_reply_lengths,
-        imitated,
-        longest_replies,
-    )
+    from arena_trainers.runs.checks.lengths import check_reply_lengths, longest_replies
+    from arena_trainers.runs.start import imitated
 
     plans = [*games, *imitated(job, args, games)]
     lengths = longest_replies(chat, plans, args.reply_format)
@@ -484,15 +193,17 @@ def _check_replies(
 
 
 def _model_and_chat(
-    job: JobConfig, args: Any, games: Sequence[GamePlan], folder: Path | None
-) -> tuple[Any, Encode, Chat | None]:
+    job: JobConfig, args: Draft, games: Sequence[GamePlan], folder: Path | None
+) -> tuple[PreTrainedConfig, Encode, Chat | None]:
     """The model's configuration, what counts the tokens of prompts, and the chat, if it is here."""
     if job.model != "tiny" and folder is None:
         return known_config(job.model, None), estimated_length, None
     from transformers import AutoTokenizer
 
-    from arena_trainers.runs.start import load_tokenizer, tiny_config
+    from arena_trainers.runs.start import load_tokenizer
+    from arena_trainers.runs.tiny import tiny_config
 
+    config: PreTrainedConfig
     if folder is None:
         prompt = PromptOptions(**{name: getattr(args, name) for name in PROMPT_OPTIONS})
         tokenizer = load_tokenizer(job, None, games, prompt)
@@ -505,15 +216,19 @@ def _model_and_chat(
     return config, lambda messages: len(chat.encode(messages)), chat
 
 
-def _method(job: JobConfig, args: Any, config: Any) -> Method:
-    own = adapters.adapter_configs(args.roles, job.peft_config) or [job.peft_config]
-    counts = [adapters.count_weights(config, adapter) for adapter in own]
+def _method(job: JobConfig, args: Draft, config: PreTrainedConfig) -> Method:
+    lora_configs = adapters.adapter_configs(args.roles, job.peft_config) or [
+        job.peft_config
+    ]
+    counts = [adapters.count_weights(config, adapter) for adapter in lora_configs]
     dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
     size = 4 if "float32" in dtype else 2
     cpu, accelerator = torch.device("cpu"), torch.accelerator.current_accelerator(True)
     device = cpu if args.use_cpu else accelerator
-    is_whole = args.roles and own == [None]
-    whole = model_memory.whole_memory(args, size * counts[0][0]) if is_whole else {}
+    is_whole = args.roles and lora_configs == [None]
+    memory_of_learners = (
+        model_memory.whole_memory(args, size * counts[0][0]) if is_whole else {}
+    )
     reused = (args.steps_per_generation or 1) * args.num_iterations
     correction = args.use_vllm and args.vllm_importance_sampling_correction
     return Method(
@@ -528,40 +243,44 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
         rescored=bool(correction) or reused > args.gradient_accumulation_steps,
         max_tokens=args.max_tokens_per_forward,
         on_cpu=bool(args.use_cpu),
-        learners=whole,
+        learners=memory_of_learners,
         free=math.inf if device is None else free_memory(device),
     )
 
 
 def _size_lines(
-    job: JobConfig, args: Any, method: Method, load: Load, games: Sequence[GamePlan]
+    job: JobConfig,
+    args: Draft,
+    method: Method,
+    step_size: StepSize,
+    games: Sequence[GamePlan],
 ) -> list[str]:
     """The model, the games, and the size of a step."""
     total = f"{method.weights:,}"
-    own = [options.get("lora_r", job.lora_r) for options in args.roles.values()]
-    ranks = " and ".join(map(str, own or [job.lora_r]))
+    role_ranks = [options.get("lora_r", job.lora_r) for options in args.roles.values()]
+    ranks = " and ".join(map(str, role_ranks or [job.lora_r]))
     trained = f"{method.adapter:,} (LoRA, rank {ranks})" if method.adapter else "all"
     if method.learners:
         trained = f"a whole model for each of {', '.join(args.learner_names)}"
-    said = {
+    figures = {
         "model": job.model,
         "parameters": f"{total}; trained: {trained}",
-        "games": ", ".join(_names(games, args.opponents)),
-        "step": f"{load.episodes} episodes in groups of {args.num_generations}, about "
-        f"{load.rows:,} rows and {load.tokens:,} tokens",
-        "prompts": f"{load.prompt_tokens:.0f} tokens on average, {load.longest_prompt} at "
+        "games": ", ".join(_game_names(games, args.opponents)),
+        "step": f"{step_size.episodes} episodes in groups of {args.num_generations}, about "
+        f"{step_size.rows:,} rows and {step_size.tokens:,} tokens",
+        "prompts": f"{step_size.prompt_tokens:.0f} tokens on average, {step_size.longest_prompt} at "
         "most in random play",
-        "replies": f"{load.longest_reply} tokens at most, {load.reply_tokens:.0f} on "
+        "replies": f"{step_size.longest_reply} tokens at most, {step_size.reply_tokens:.0f} on "
         "average (assumed)",
     }
     return [
         line
-        for label, text in said.items()
-        for line in _headed(label.ljust(LABEL), text)
+        for label, text in figures.items()
+        for line in _hanging(label.ljust(LABEL), text)
     ]
 
 
-def _names(games: Sequence[GamePlan], opponents: Any) -> list[str]:
+def _game_names(games: Sequence[GamePlan], opponents: object) -> list[str]:
     """The games; one that is listed again has its seats, or the opponents of the run."""
     counts = Counter(game.name for game in games)
     return [
@@ -572,11 +291,11 @@ def _names(games: Sequence[GamePlan], opponents: Any) -> list[str]:
     ]
 
 
-def memory_table(method: Method, load: Load) -> list[str]:
+def memory_table(method: Method, step_size: StepSize) -> list[str]:
     """The memory of the supervised start and of self-play, by part."""
     start = start_memory(method) if method.has_start else {}
     play = play_memory(method)
-    bound = min(method.max_tokens or SAMPLE, load.tokens)
+    bound = min(method.max_tokens or SHOWN_TOKENS, step_size.tokens)
     name = f"activations of {bound:,} tokens{'' if method.max_tokens else ' *'}"
     play[name] = float(bound * method.token_bytes)
     if start:
@@ -587,8 +306,8 @@ def memory_table(method: Method, load: Load) -> list[str]:
     rows += [(part, _gib(start.get(part)), _gib(size)) for part, size in play.items()]
     sums = _gib(sum(start.values()) or None), _gib(sum(play.values()))
     rows.append(("sum, without the KV cache", *sums))
-    cache = load.batch * load.longest * method.kv_bytes
-    rows.append((f"KV cache of {load.batch:,} replies at once", "-", _gib(cache)))
+    cache = step_size.batch * step_size.longest * method.kv_bytes
+    rows.append((f"KV cache of {step_size.batch:,} replies at once", "-", _gib(cache)))
     lines = _table(rows)
     if not method.max_tokens:
         lines.append("* max_tokens_per_forward is not given: half of the free memory")
@@ -618,17 +337,17 @@ def _gib(size: float | None) -> str:
     return f"{size / GIB:,.2f}" if size >= GIB / 100 else f"{size / GIB:.5f}"
 
 
-def gpu_table(method: Method, load: Load) -> list[str]:
+def gpu_table(method: Method, step_size: StepSize) -> list[str]:
     """Settings by the size of the GPU."""
     last = "vllm_gpu_memory_utilization" if method.engine else "rollout_batch_size"
     heads = ["GPU", "max_tokens_per_forward", last]
     rows = [tuple([*heads, "replies at once"] if method.engine else heads)]
     for gib in GPU_SIZES:
-        found = fit(method, load, gib)
-        cells = [f"{gib} GiB", f"{found.tokens}", f"{found.replies}"]
+        settings = gpu_settings(method, step_size, gib)
+        cells = [f"{gib} GiB", f"{settings.tokens}", f"{settings.replies}"]
         if method.engine:
-            cells[2:] = [f"{found.share:.2f}", f"{found.replies}"]
-        if not found.tokens:
+            cells[2:] = [f"{settings.share:.2f}", f"{settings.replies}"]
+        if not settings.tokens:
             cells[1:] = ["does not fit", *["-"] * (len(cells) - 2)]
         rows.append(tuple(cells))
     return _table(rows)
@@ -643,10 +362,10 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _headed(head: str, text: str) -> list[str]:
-    rest = " " * len(head)
-    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=rest)
+def _hanging(head: str, text: str) -> list[str]:
+    indent = " " * len(head)
+    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=indent)
 
 
-def _listed(items: Sequence[str]) -> list[str]:
-    return [line for item in items for line in _headed("- ", item)]
+def _bullets(items: Sequence[str]) -> list[str]:
+    return [line for item in items for line in _hanging("- ", item)]

@@ -54,16 +54,22 @@ from arena_trainers.train.together import check_together
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person
 
-NEEDED = (
-    *("torch", "transformers", "trl", "accelerate", "datasets"),
-    *("jinja2", "matplotlib", "scipy"),
+REQUIRED_PACKAGES = (
+    "torch",
+    "transformers",
+    "trl",
+    "accelerate",
+    "datasets",
+    "jinja2",
+    "matplotlib",
+    "scipy",
 )
 # by name in `report_to`: the packages of which one must be installed; without any, the trainer
 # finds out by itself
 REPORTERS: dict[str, list[str]] = json.loads(
     Path(__file__).with_name("reporters.json").read_text("utf-8")
 )
-TRACKED = ("tensorboard", "trackio")  # those of the extra `track`
+TRACK_REPORTERS = ("tensorboard", "trackio")  # those of the extra `track`
 
 
 def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
@@ -82,19 +88,21 @@ def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     check_columns(job, draft)  # last, because it imports the user's modules
 
 
-def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Any]:
+def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Draft]:
     """The job's options, and the trainer's without the values that TRL derives.
 
     Raises:
         ValueError: an option is unknown or of another type, or the job's are out of range.
     """
-    options, given = converted(settings)
-    own = {o.name for o in options_of(JobConfig).values()}
-    job = JobConfig(**{name: value for name, value in given.items() if name in own})
-    return job, Draft({name: o.default for name, o in options.items()} | given)
+    options, values = convert_settings(settings)
+    job_options = {o.name for o in options_of(JobConfig).values()}
+    job = JobConfig(
+        **{name: value for name, value in values.items() if name in job_options}
+    )
+    return job, Draft({name: o.default for name, o in options.items()} | values)
 
 
-def check_evaluation(draft: Any) -> None:
+def check_evaluation(draft: Draft) -> None:
     """Raises ValueError for TRL's evaluation, which needs a data set."""
     if draft.eval_strategy != "no":
         raise ValueError(
@@ -104,7 +112,7 @@ def check_evaluation(draft: Any) -> None:
 
 
 def checks(
-    job: JobConfig, draft: Any, folder: Path, *, resume: bool
+    job: JobConfig, draft: Draft, folder: Path, *, resume: bool
 ) -> list[Callable[[], object]]:
     """The checks before the model and the user's modules; each step may raise."""
 
@@ -112,7 +120,7 @@ def checks(
         check_opponents(draft)
         check_used(draft, games_of(draft))
         check_policies(job.warm_start_teacher or [])
-        teachers = [(one or {}).get("teacher") for one in draft.losses.values()]
+        teachers = [(term or {}).get("teacher") for term in draft.losses.values()]
         check_policies([name for name in teachers if isinstance(name, str)])
         for plan in games_of(draft):
             check_policies(plan.seats or [])
@@ -127,7 +135,7 @@ def checks(
             check_new(folder)
 
     return [
-        lambda: extras.require(NEEDED, "train"),
+        lambda: extras.require(REQUIRED_PACKAGES, "train"),
         lambda: check_reporters(draft.report_to),
         draft.check_own,
         lambda: check_batches(draft),
@@ -148,14 +156,15 @@ def checks(
     ]
 
 
-def games_of(draft: Any) -> list[GamePlan]:
+def games_of(draft: Draft) -> list[GamePlan]:
     """The games of the options, which are built once."""
-    if "plans" not in vars(draft):
-        draft.plans = [GamePlan(spec, draft) for spec in draft.games]
-    return list(draft.plans)
+    attributes = vars(draft)
+    if "plans" not in attributes:
+        attributes["plans"] = [GamePlan(spec, draft) for spec in draft.games]
+    return list(attributes["plans"])
 
 
-def check_columns(job: JobConfig, draft: Any) -> None:
+def check_columns(job: JobConfig, draft: Draft) -> None:
     """Imports functions and finds reward models that supply columns; checks the estimator.
 
     Raises:
@@ -168,7 +177,7 @@ def check_columns(job: JobConfig, draft: Any) -> None:
         check_credit(draft, [plan.game for plan in plans], columns)
 
 
-def check_opponents(draft: Any) -> None:
+def check_opponents(draft: Draft) -> None:
     """Checks the policies of `opponents`, which may name a matchmaker.
 
     Raises:
@@ -216,7 +225,7 @@ _STAND_INS: dict[str, Callable[..., Policy]] = {
 }
 
 
-def check_lora(job: JobConfig, args: Any) -> None:
+def check_lora(job: JobConfig, args: Draft) -> None:
     """Refuses an adapter without its package, or none for vLLM.
 
     Raises:
@@ -229,9 +238,10 @@ def check_lora(job: JobConfig, args: Any) -> None:
     if is_adapted:
         extras.require(["peft"], "train")
     else:
-        named = names_matchmaker(args.opponents)
-        past = make_matchmaker(args.opponents) if named else None
-        if (args.roles and args.use_vllm) or plays_adapters(args, past):
+        matchmaker = None
+        if names_matchmaker(args.opponents):
+            matchmaker = make_matchmaker(args.opponents)
+        if (args.roles and args.use_vllm) or plays_adapters(args, matchmaker):
             raise ValueError(NO_ADAPTER)
     if args.agent is None and str in map(type, args.roles):
         raise ValueError(
@@ -240,7 +250,7 @@ def check_lora(job: JobConfig, args: Any) -> None:
     check_sizes(job, args)
 
 
-def check_sizes(job: JobConfig, args: Any) -> None:
+def check_sizes(job: JobConfig, args: Draft) -> None:
     """Raises ValueError for models of roles that are missing or plainly of another size."""
     sizes: dict[str, Any] = {}
     for start in dict.fromkeys(args.learner_starts(job.model)):
@@ -258,21 +268,23 @@ def _sizes_of(start: str, job: JobConfig) -> dict[str, Any]:
     """The sizes of a model by their names in `config.json`, as far as they are known."""
     if start == "tiny":
         return {"hidden_size": job.hidden_size, "num_hidden_layers": job.num_layers}
-    found = None
+    config = None
     with suppress(ValueError, RecursionError):  # else the run finds out
         folder = find_model(start, asks_hub=False)
-        found = folder and json.loads((folder / "config.json").read_bytes())
+        config = folder and json.loads((folder / "config.json").read_bytes())
     names = ("model_type", "hidden_size", "num_hidden_layers", "vocab_size")
-    return {n: found[n] for n in names if n in found} if isinstance(found, dict) else {}
+    return (
+        {n: config[n] for n in names if n in config} if isinstance(config, dict) else {}
+    )
 
 
-def converted(
+def convert_settings(
     settings: Mapping[str, Any],
 ) -> tuple[dict[str, Option], dict[str, Any]]:
     """Every option, and the given values, converted to the types of their options."""
     options = {**options_of(JobConfig), **listed_options()}
     exact = is_of_installed_versions()
-    given = {}
+    values = {}
     for name, value in settings.items():
         option = options.get(name)
         if option is None:
@@ -280,14 +292,14 @@ def converted(
                 raise unknown_option(name, options)
             continue  # another version of TRL may have it; the job asks TRL itself
         try:
-            given[name] = option.converted(value)
+            values[name] = option.converted(value)
         except ValueError:
             if exact or option.source == "arena":
                 raise
-    return options, given
+    return options, values
 
 
-def check_reporters(report_to: Any) -> None:
+def check_reporters(report_to: str | Sequence[str] | None) -> None:
     """Raises ValueError for a name in `report_to` that is unknown or lacks its package."""
     names = split(report_to) if isinstance(report_to, str) else report_to
     for name in names or ():
@@ -300,8 +312,12 @@ def check_reporters(report_to: Any) -> None:
             raise ValueError(f"unknown report_to {name!r}; {hint}")
         packages = REPORTERS[name]
         if packages and not any(map(extras.is_installed, packages)):
-            what = packages[0].replace(".", "-")
-            todo = install_advice("track") if name in TRACKED else f"pip install {what}"
+            package = packages[0].replace(".", "-")
+            todo = (
+                install_advice("track")
+                if name in TRACK_REPORTERS
+                else f"pip install {package}"
+            )
             raise ValueError(
                 f"report_to={name!r} needs the package {packages[0]!r}; {todo}"
             )

@@ -1,87 +1,36 @@
-"""The model card of a run, as Markdown and as the hub reads it, and the push to the hub."""
+"""The model card of a run, as Markdown and as the hub reads it."""
 
 import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
-from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData
-from huggingface_hub.errors import HfHubHTTPError
-from transformers.trainer_utils import HubStrategy
+from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from arena_studio.report.tables import result_tables
-from arena_trainers.lm import smollm2
 from arena_trainers.lm.models import CARD, are_adapters
 from arena_trainers.runs.folder import CONFIG
-from arena_trainers.runs.results.close import (
+from arena_trainers.runs.results.base_model import BaseModel
+from arena_trainers.runs.results.commands import (
     eval_commands,
     last_rollouts,
     play_commands,
     player_of,
 )
+from arena_trainers.runs.results.markdown import cell, code, code_block, table
 from arena_trainers.runs.results.measure import GameOutcome
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 
-if TYPE_CHECKING:
-    from arena_trainers.train.trainer import TurnGRPOTrainer
-
-
-_BACKTICKS = re.compile(r"`+")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_PLAIN = re.compile(r"[\w ,.%()=+-]*")  # nothing that Markdown reads inside a line
-
-
-def code(text: str) -> str:
-    """A text in a line, as code: nothing in it is markup.
-
-    >>> print(code("kuhn_poker"), code("a`b"))
-    `kuhn_poker` `` a`b ``
-    """
-    flat = " ".join(_CONTROL.sub(" ", text).split())
-    ticks = _longer_than(flat, 0)
-    padding = " " if "`" in flat or not flat else ""
-    return f"{ticks}{padding}{flat}{padding}{ticks}"
-
-
-def code_block(text: str, language: str = "") -> str:
-    """A text of several lines, between fences that are longer than any in it."""
-    ticks = _longer_than(text, 2)
-    return f"{ticks}{language}\n{_CONTROL.sub(' ', text).rstrip()}\n{ticks}"
-
-
-def _longer_than(text: str, least: int) -> str:
-    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
-    return "`" * (max(longest, least) + 1)
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table. Its cells are Markdown of one line; bars in them are escaped."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    bar = "\\|"
-    return "\n".join(
-        f"| {' | '.join(cell.replace('|', bar) for cell in cells)} |" for cells in lines
-    )
-
-
-def cell(text: str) -> str:
-    """A text as it is if it has no markup, else as code.
-
-    >>> print(cell("0.04 to 0.29"), cell("<b>"))
-    0.04 to 0.29 `<b>`
-    """
-    return text if _PLAIN.fullmatch(text) else code(text)
-
-
 # the folders of "/home/me/model", "lm:/home/me/model" and "noisy:0.1(lm:/home/me/model)"
 _FOLDERS = re.compile(r"(?<![\w./~])/(?:[^/,#()]+/)+(?=[^/,#()])")
 
 
-def local_folders(settings: Any) -> Iterator[str]:
+def local_folders(settings: object) -> Iterator[str]:
     """The folders of the absolute paths in settings, such as `"/home/me/"`."""
     if isinstance(settings, str):
         yield from _FOLDERS.findall(settings)
@@ -103,60 +52,6 @@ def without_folders(text: str, folders: Iterable[str]) -> str:
     for folder in sorted(set(folders), key=len, reverse=True):
         text = text.replace(folder, "")
     return text
-
-
-_LICENCE = ("license", "license_name", "license_link")  # the hub's keys
-
-
-class BaseModel(NamedTuple):
-    """A base model: its names and its licence.
-
-    Attributes:
-        name: as the user gave it; `"tiny"` for one made on the spot.
-        hub_id: its id on the Hugging Face hub, if it is known.
-        licence: the hub's keys of the licence that it states; empty if it states none, or
-            `unknown`.
-    """
-
-    name: str
-    hub_id: str | None
-    licence: Mapping[str, str]
-
-
-def base_model(name: str, folder: Path | None) -> BaseModel:
-    """The base model of a run, by its name and the model card in its folder.
-
-    A folder that another run wrote hands on that run's own base model.
-
-    Args:
-        name: the option `model`.
-        folder: where its files are; None for the tiny model.
-    """
-    if folder is None:
-        return BaseModel(name, None, {})
-    if name == smollm2.NAME:
-        return BaseModel(name, smollm2.HUB_ID, {"license": smollm2.LICENCE})
-    stated = front_matter(folder / CARD)
-    licence = {
-        key: value for key in _LICENCE if isinstance(value := stated.get(key), str)
-    }
-    if licence.get("license") == "unknown":  # the hub's name for none
-        licence = {}
-    hub_id: object = stated.get("base_model") if Path(name).is_dir() else name
-    is_id = isinstance(hub_id, str) and not Path(hub_id).is_absolute()
-    return BaseModel(name, str(hub_id) if is_id else None, licence)
-
-
-def front_matter(card: Path) -> Mapping[str, object]:
-    """The YAML front matter of a model card; empty if it is missing or broken."""
-    if not card.is_file():
-        return {}
-    try:
-        found = ModelCard.load(card, ignore_metadata_errors=True)
-    except (ValueError, yaml.YAMLError):  # somebody else's file
-        return {}
-    stated: Mapping[str, object] = found.data.to_dict()
-    return stated
 
 
 TAGS = ("arena-envs", "self-play", "reinforcement-learning", "grpo", "trl")
@@ -194,11 +89,8 @@ class CardSource(NamedTuple):
 
 def save_cards(source: CardSource) -> None:
     """Writes `README.md` into a run folder and into its `model/`."""
-    for folder, model in (
-        (source.folder, "model"),
-        (source.folder / "model", "."),
-    ):
-        model_card(source, model).save(folder / CARD)
+    model_card(source, "model").save(source.folder / CARD)
+    model_card(source, ".").save(source.folder / "model" / CARD)
 
 
 def model_card(source: CardSource, model: str) -> ModelCard:
@@ -217,7 +109,7 @@ def model_card(source: CardSource, model: str) -> ModelCard:
         f"A language model trained {source.how} with [arena-envs]({HOME}).",
         "## Model",
         _model_table(source),
-        *(_played(source, model) if source.outcomes else []),
+        *(_results_and_use(source, model) if source.outcomes else []),
         "## Recipe",
         f"`arena train {CONFIG}` repeats the run with this file."
         + (" Paths have their last part only here." if folders else ""),
@@ -230,14 +122,14 @@ def model_card(source: CardSource, model: str) -> ModelCard:
     return ModelCard(without_folders(card, folders))
 
 
-def _played(source: CardSource, model: str) -> list[str]:
+def _results_and_use(source: CardSource, model: str) -> list[str]:
     return [
         "## Results",
         "*Against* is who played the other seats: the model itself or a baseline. "
         "Intervals are of 95 %.",
         *_results(source.outcomes),
         "## Evaluate it and play with it",
-        _use(source, model),
+        _commands(source, model),
     ]
 
 
@@ -259,17 +151,17 @@ def _card_data(source: CardSource) -> ModelCardData:
 
 def eval_results(outcomes: Iterable[GameOutcome]) -> list[EvalResult]:
     """What the hub reads as `model-index`: returns, and NashConv, of the final policy."""
-    found = []
+    eval_results_of_games = []
     for outcome in outcomes:
         final = outcome.stages[-1]
-        named: dict[str, float | None] = {"NashConv": final.nash_conv}
-        for seat, paid in enumerate(final.returns):
-            named[f"mean return of player_{seat} in self-play"] = paid.mean
+        metrics: dict[str, float | None] = {"NashConv": final.nash_conv}
+        for seat, interval in enumerate(final.returns):
+            metrics[f"mean return of player_{seat} in self-play"] = interval.mean
         for row in outcome.evaluation.rows if outcome.evaluation else ():
             if row.role == "policy":
-                what = f"mean return against {row.opponent}, seat {row.seat}"
-                named[what] = row.mean_return
-        found += [
+                metric = f"mean return against {row.opponent}, seat {row.seat}"
+                metrics[metric] = row.mean_return
+        eval_results_of_games += [
             EvalResult(
                 task_type="reinforcement-learning",
                 dataset_type=f"arena/{outcome.name}",
@@ -278,10 +170,10 @@ def eval_results(outcomes: Iterable[GameOutcome]) -> list[EvalResult]:
                 metric_name=name,
                 metric_value=value,
             )
-            for name, value in named.items()
+            for name, value in metrics.items()
             if value is not None and math.isfinite(value)
         ]
-    return found
+    return eval_results_of_games
 
 
 def _model_table(source: CardSource) -> str:
@@ -292,7 +184,7 @@ def _model_table(source: CardSource) -> str:
             ("base model", _NO_BASE if job.model == "tiny" else code(base.name)),
             ("licence", _licence(base, job.model == "tiny")),
             ("games", ", ".join(code(plan.name) for plan in source.plans)),
-            ("trained", _adapters(source) or _whole(source)),
+            ("trained", _adapters(source) or _whole_models(source)),
             *source.training,
             ("recipe", code(recipe) if recipe else "options"),
         ],
@@ -301,7 +193,9 @@ def _model_table(source: CardSource) -> str:
 
 def _adapters(source: CardSource) -> str:
     rank, roles = source.job.lora_r, getattr(source.args, "roles", {})
-    ranks = [f"{role} ({own.get('lora_r', rank)})" for role, own in roles.items()]
+    ranks = [
+        f"{role} ({options.get('lora_r', rank)})" for role, options in roles.items()
+    ]
     if ranks and are_adapters(source.args.roles, rank > 0):
         return (
             f"LoRA adapters of the roles or seats {', '.join(ranks)}, with their ranks"
@@ -309,13 +203,15 @@ def _adapters(source: CardSource) -> str:
     return f"LoRA adapter of rank {rank}" if rank else ""
 
 
-def _whole(source: CardSource) -> str:
+def _whole_models(source: CardSource) -> str:
     if not getattr(source.args, "roles", {}):
         return "all weights"
     args = source.args
     starts = zip(args.learner_names, args.learner_starts(None), strict=True)
-    said = [f"{name} (from {code(path)})" if path else name for name, path in starts]
-    return f"a whole model for each of {', '.join(said)}"
+    learners = [
+        f"{name} (from {code(path)})" if path else name for name, path in starts
+    ]
+    return f"a whole model for each of {', '.join(learners)}"
 
 
 def _licence(base: BaseModel, is_tiny: bool) -> str:
@@ -334,13 +230,18 @@ def _results(outcomes: Iterable[GameOutcome]) -> list[str]:
     parts = []
     for outcome in outcomes:
         parts.append(f"### {code(outcome.name)}")
-        for found in result_tables({"outcomes": {outcome.name: outcome.to_dict()}}):
-            rows = [[cell(str(text)) for text in row] for row in found.rows]
-            parts += [table([*map(cell, found.heads)], rows), *found.notes]
+        for result_table in result_tables(
+            {"outcomes": {outcome.name: outcome.to_dict()}}
+        ):
+            rows = [[cell(str(text)) for text in row] for row in result_table.rows]
+            parts += [
+                table([*map(cell, result_table.heads)], rows),
+                *result_table.notes,
+            ]
     return parts
 
 
-def _use(source: CardSource, model: str) -> str:
+def _commands(source: CardSource, model: str) -> str:
     """Commands for a shell in the folder of the card."""
     name = player_of(f"lm:{model}", source.args)
     lines = [
@@ -355,9 +256,8 @@ def _use(source: CardSource, model: str) -> str:
         "Install arena-envs in a clone of its repository: `pip install '.[train]'`."
     )
     parts = [install, "In the folder of this file:", code_block("\n".join(lines), "sh")]
-    if any(
-        ":" in str(name) for name in (source.args.agent, *(p.id for p in source.plans))
-    ):
+    names = [str(source.args.agent), *(plan.id for plan in source.plans)]
+    if any(":" in name for name in names):
         parts.append("Set `PYTHONPATH` to the folder of the modules that are named.")
     if _adapters(source):
         parts.append(
@@ -368,69 +268,8 @@ def _use(source: CardSource, model: str) -> str:
 
 
 def _version_table(results: Mapping[str, Any]) -> str:
-    found = {**results["versions"], "commit of arena-envs": results["commit"]}
-    found |= {"device": results["device"], "processes": results["processes"]}
-    found["hours"] = f"{results['seconds'] / 3600:.2f}"
-    rows = [(name, cell(str(value))) for name, value in found.items() if value]
+    facts = {**results["versions"], "commit of arena-envs": results["commit"]}
+    facts |= {"device": results["device"], "processes": results["processes"]}
+    facts["hours"] = f"{results['seconds'] / 3600:.2f}"
+    rows = [(name, cell(str(value))) for name, value in facts.items() if value]
     return table(("", ""), rows)
-
-
-# the base is of the client's package, which differs by version; the others are OSError
-ERRORS: Any = (OSError, HfHubHTTPError.__bases__[0])
-
-
-def check_push(args: TurnGRPOConfig) -> None:
-    """Checks that the model can be pushed; asks the hub who is logged in.
-
-    Raises:
-        ValueError: `push_to_hub` is set, and nobody is logged in, the hub does not answer,
-            or another option does not fit.
-    """
-    if args.hub_token is not None:
-        raise ValueError(
-            "want no hub_token, as config.yaml would hold it; log in with `hf auth "
-            "login`, or set the environment variable HF_TOKEN"
-        )
-    if not args.push_to_hub:
-        return
-    strategy = HubStrategy(args.hub_strategy).value
-    if strategy != "end":
-        raise ValueError(
-            f"want hub_strategy 'end', got {strategy!r}: the model is pushed with its "
-            "card when the run ends; leave hub_strategy out"
-        )
-    try:
-        HfApi().whoami()
-    except ERRORS as error:
-        raise ValueError(
-            f"push_to_hub needs the Hugging Face hub: {_first_line(error)}; log in "
-            "with `hf auth login`, or leave push_to_hub out"
-        ) from error
-
-
-def push_model(folder: Path, trainer: "TurnGRPOTrainer") -> str:
-    """Pushes `model/` with its card; returns a line that says where it is.
-
-    If that fails, the line says why, and how to push it by hand.
-    """
-    repo = str(trainer.hub_model_id)
-    try:
-        HfApi().upload_folder(
-            repo_id=repo,
-            folder_path=folder / "model",
-            commit_message="Add the model of an arena-envs run",
-            revision=trainer.args.hub_revision,
-            ignore_patterns=[
-                "training_args.bin"
-            ],  # a pickle with paths of this machine
-        )
-    except ERRORS as error:
-        return (
-            f"warning: the model was not pushed: {_first_line(error)}; push it with: "
-            f"hf upload {repo} {folder / 'model'}"
-        )
-    return f"the model and its card are on the hub: {repo}"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__

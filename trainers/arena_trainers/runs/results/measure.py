@@ -1,32 +1,19 @@
-"""Measurements of policies in the games of a run, and their comparison with an equilibrium."""
+"""Measurements of policies in the games of a run."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
-from arena_envs import GameEnv
 from arena_envs.game import AnyGame
-from arena_envs.solvers import (
-    CFRPlus,
-    Key,
-    Table,
-    expected_returns,
-    information_states,
-    nash_conv,
-    uniform_table,
-)
-from arena_eval import (
-    Evaluation,
-    EvaluationPlan,
-    legal_rate,
-    tabular,
-)
+from arena_envs.solvers import Table, information_states, nash_conv, uniform_table
+from arena_eval import Evaluation, EvaluationPlan, legal_rate, tabular
 from arena_eval.baselines import solver_of
 from arena_eval.exploit import requests_of
 from arena_eval.result_rows import ResultRow, measured, rows_of
 from arena_trainers.matchmaking.protocol import SELF
+from arena_trainers.runs.results.equilibrium import Comparison, compare_with_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import (
@@ -34,95 +21,18 @@ from arena_wrappers import (
     EpisodePlan,
     Policy,
     PromptWrapper,
+    ScoringPolicy,
     stream_plans,
 )
 
-MAX_SHOWN = 32  # information states
-NUM_ITERATIONS = 1000  # of CFR+; 0.1 s in Kuhn poker
-NEAR = 0.01  # largest NashConv of an equilibrium, over the range of returns
 MAX_COUNTED_STATES = 20_000  # of a game whose information states are counted
-LONG = 10.0  # seconds of an exact measurement that is announced
-SMALL = 100  # information states of a game that costs less than the episodes of a stage
-TRIED = 8  # information states that are scored to tell how long all take
-MAX_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
+ANNOUNCED_SECONDS = 10.0  # seconds of an exact measurement that is announced
+CHEAP_STATES = (
+    100  # information states of a game that costs less than the episodes of a stage
+)
+NUM_TIMED_STATES = 8  # information states that are scored to tell how long all take
+MAX_PAIRING_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
 EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A policy's action probabilities in one information state.
-
-    Attributes:
-        seat: the seat to move.
-        text: what the seat reads.
-        actions: canonical texts of the legal actions.
-        policy: their probabilities under the policy.
-        equilibrium: their probabilities at an equilibrium; None if none was found.
-    """
-
-    seat: int
-    text: str
-    actions: list[str]
-    policy: list[float]
-    equilibrium: list[float] | None
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A policy and an equilibrium of a game.
-
-    Attributes:
-        game: name of the game.
-        decisions: by seat, then by what it reads.
-        values: return of each seat at this equilibrium; None if none was found.
-        nash_conv: NashConv of this equilibrium, which is approximate; None if none was found.
-    """
-
-    game: str
-    decisions: list[Decision]
-    values: list[float] | None
-    nash_conv: float | None
-
-
-def beside_equilibrium(
-    name: str, game: AnyGame, policy: Mapping[Key, Sequence[float]]
-) -> Comparison | None:
-    """The comparison; None in a game of more than `MAX_SHOWN` information states.
-
-    The equilibrium is the average policy of CFR+ if its NashConv is at most `NEAR` times the
-    range of returns. In games of more than two seats or of general sum, CFR+ may find none.
-
-    Args:
-        name: name of the game.
-        game: the rules, small enough to enumerate.
-        policy: the action probabilities of the policy, by information state.
-    """
-    states = information_states(game)
-    if not 0 < len(states) <= MAX_SHOWN:
-        return None
-    solver = CFRPlus(game)
-    solver.run(NUM_ITERATIONS)
-    average = solver.average_policy()
-    conv = nash_conv(game, average)
-    is_near = conv <= NEAR * (game.max_return - game.min_return)
-    try:
-        order = sorted(states.items(), key=lambda item: item[0])
-    except TypeError:  # information states that cannot be compared
-        order = sorted(states.items(), key=lambda item: item[0][0])
-    decisions = [
-        Decision(
-            seat=key[0],
-            text=" ".join(game.observe(state, key[0]).split()),
-            actions=[game.action_text(state, a) for a in game.legal_actions(state)],
-            policy=[float(p) for p in policy[key]],
-            equilibrium=[float(p) for p in average[key]] if is_near else None,
-        )
-        for key, state in order
-    ]
-    values = [float(v) for v in expected_returns(game, average)]
-    return Comparison(
-        name, decisions, values if is_near else None, conv if is_near else None
-    )
 
 
 @dataclass(frozen=True)
@@ -172,7 +82,7 @@ class GameMeter:
         game: the rules, if NashConv is measured; else None.
         uniform: NashConv of uniform random play; None without `game`.
         stages: the stages that were measured; the first is uniform random play.
-        beat: called after each episode and each exact measurement.
+        on_progress: called after each episode and each exact measurement.
     """
 
     def __init__(
@@ -202,43 +112,47 @@ class GameMeter:
             else nash_conv(self.game, uniform_table(self.game))
         )
         self.stages = [Measurement("uniform random", self.uniform)]
-        self.beat: Callable[[], object] = lambda: None
+        self.on_progress: Callable[[], object] = lambda: None
         self._table: Table | None = None  # of the policy of the last stage
 
-    def exact_note(self, policy: Any, every: int) -> str | None:
+    def exact_note(self, policy: ScoringPolicy, every: int) -> str | None:
         """A line if NashConv is not measured for its cost, or if a measurement takes long.
 
         Args:
             policy: who is measured.
             every: steps between measurements in training; 0 for none.
         """
-        what = f"exact NashConv of {self.plan.name}, {self.num_states:,} information states"
+        subject = f"exact NashConv of {self.plan.name}, {self.num_states:,} information states"
         if self.game is None:
             if not self.num_states or not self.exact_states:
                 return None
-            return f"{what}: not measured; --exact_states {self.num_states} measures it"
-        if self.num_states <= SMALL:
+            return (
+                f"{subject}: not measured; --exact_states {self.num_states} measures it"
+            )
+        if self.num_states <= CHEAP_STATES:
             return None
-        requests = list(requests_of(self.game, self.options).values())[:TRIED]
+        requests = list(requests_of(self.game, self.options).values())[
+            :NUM_TIMED_STATES
+        ]
         began = time.monotonic()
         policy.action_probs(requests)
         each = (time.monotonic() - began) / len(requests)
-        if (seconds := each * self.num_states) < LONG:
+        if (seconds := each * self.num_states) < ANNOUNCED_SECONDS:
             return None
         when = (
             f"before, every {every} steps of and after" if every else "before and after"
         )
         return (
-            f"{what}: about {seconds:,.0f} s each time, {when} training; "
+            f"{subject}: about {seconds:,.0f} s each time, {when} training; "
             "--exact_states 0 measures none"
         )
 
     def measure(
-        self, name: str, policy: Any, table: Table | None = None
+        self, name: str, policy: Policy, table: Table | None = None
     ) -> list[Episode]:
         """Adds a stage: play on fixed seeds and, where possible, exact NashConv.
 
-        Play is self-play and, in a run against others, at most `MAX_EPISODES` for each of its
+        Play is self-play and, in a run against others, at most `MAX_PAIRING_EPISODES` for each of its
         line-ups.
 
         Args:
@@ -251,38 +165,48 @@ class GameMeter:
         conv = None
         if self.game is not None:
             if table is None:
-                table, _ = tabular(policy, self.game, self.options)
+                scoring = cast(ScoringPolicy, policy)
+                table, _ = tabular(scoring, self.game, self.options)
             self._table, conv = table, nash_conv(self.game, table)
-            self.beat()
+            self.on_progress()
         by_seat = dict.fromkeys(range(num_players), episodes)
         rows = rows_of(self.plan.game, policy.name, "policy", "self", by_seat)
-        stage = Measurement(
-            name,
-            conv,
-            legal_rate(episodes) if any(e.turns for e in episodes) else None,
-            len(episodes),
-            tuple(
-                Interval(r.mean_return, r.low, r.high) for r in rows if r.seat != "all"
-            ),
-            {
-                measure: Interval(*found[:3])
-                for measure, found in measured(self.plan.game, episodes).items()
-            },
-            self._against_others(policy) if self.plan.lineups else None,
+        has_turns = any(episode.turns for episode in episodes)
+        measures = measured(self.plan.game, episodes)
+        self.stages.append(
+            Measurement(
+                name=name,
+                nash_conv=conv,
+                legal_rate=legal_rate(episodes) if has_turns else None,
+                num_episodes=len(episodes),
+                returns=tuple(
+                    Interval(row.mean_return, row.low, row.high)
+                    for row in rows
+                    if row.seat != "all"
+                ),
+                measures={
+                    measure: Interval(*interval[:3])
+                    for measure, interval in measures.items()
+                },
+                learner=self._against_others(policy) if self.plan.lineups else None,
+            )
         )
-        self.stages.append(stage)
         return episodes
 
     def _against_others(self, policy: Policy) -> ResultRow:
-        num = min(self.num_episodes, MAX_EPISODES)
+        num = min(self.num_episodes, MAX_PAIRING_EPISODES)
         by_seat: dict[int, list[Episode]] = {}
         for lineup in self.plan.lineups:
-            seats = [policy if s == SELF else self._opponents[s] for s in lineup]
-            played = self._play(seats, num)
-            by_seat |= {n: played for n, s in enumerate(lineup) if s == SELF}
-        others = dict.fromkeys(s for lineup in self.plan.lineups for s in lineup)
-        name = "+".join(s for s in others if s != SELF)
-        return rows_of(self.plan.game, policy.name, "policy", name, by_seat)[-1]
+            policies = [
+                policy if name == SELF else self._opponents[name] for name in lineup
+            ]
+            episodes = self._play(policies, num)
+            for seat, name in enumerate(lineup):
+                if name == SELF:
+                    by_seat[seat] = episodes
+        names = dict.fromkeys(name for lineup in self.plan.lineups for name in lineup)
+        opponents = "+".join(name for name in names if name != SELF)
+        return rows_of(self.plan.game, policy.name, "policy", opponents, by_seat)[-1]
 
     def _play(self, policies: Sequence[Policy], num: int) -> list[Episode]:
         """Episodes in the order of their seeds."""
@@ -291,13 +215,13 @@ class GameMeter:
         done: dict[int, Episode] = {}
         for index, episode in stream_plans(plans, on_error="raise"):
             done[index] = episode
-            self.beat()
+            self.on_progress()
         return [done[index] for index in seeds]
 
     def evaluate(self, policy: Policy) -> Evaluation | None:
         """The policy in each seat against random play, and against the solver if exact.
 
-        Each pairing has `MAX_EPISODES` episodes, or `num_episodes` if that is fewer. None in
+        Each pairing has `MAX_PAIRING_EPISODES` episodes, or `num_episodes` if that is fewer. None in
         games of one seat and in cooperative games, where self-play is the whole evaluation.
         """
         game = self.plan.game
@@ -305,24 +229,25 @@ class GameMeter:
             return None
         solver = solver_of(game)
         is_exact = solver in EXACT_SOLVERS
-        made: Any = self.plan.env_fn()
-        env: GameEnv = made.env if isinstance(made, PromptWrapper) else made
+        env: Any = self.plan.env_fn()
+        if isinstance(env, PromptWrapper):
+            env = env.env
         names = ["random", solver] if solver is not None and is_exact else ["random"]
         return EvaluationPlan(
             policy,
             env,
             names,
-            min(self.num_episodes, MAX_EPISODES),
+            min(self.num_episodes, MAX_PAIRING_EPISODES),
             prompt=self._prompt,
             baselines=False,
             on_error="raise",
-        ).run(lambda *_: self.beat())
+        ).run(lambda *_: self.on_progress())
 
     def compare(self) -> Comparison | None:
         """The policy of the last stage and an equilibrium; None in larger games."""
         if self.game is None or self._table is None:
             return None
-        return beside_equilibrium(self.plan.name, self.game, self._table)
+        return compare_with_equilibrium(self.plan.name, self.game, self._table)
 
     def outcome(self, policy: Policy) -> "GameOutcome":
         """The results in the game, with an evaluation of the policy of the last stage."""
@@ -341,7 +266,7 @@ class GameOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as JSON can hold it."""
-        told = asdict(self)
-        rows = (told["evaluation"] or {"rows": ()})["rows"]
-        policy = told["comparison"]
-        return {"stages": told["stages"], "evaluation": [*rows], "policy": policy}
+        fields = asdict(self)
+        rows = (fields["evaluation"] or {"rows": ()})["rows"]
+        policy = fields["comparison"]
+        return {"stages": fields["stages"], "evaluation": [*rows], "policy": policy}

@@ -1,0 +1,1 @@
+"""Callbacks of a run: scores, files, warnings, progress."""
