@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -13,8 +13,9 @@ from arena_envs import make_game
 from arena_envs.doors import imported
 from arena_envs.trust import no_code
 from arena_trainers.cli.options import (
-    as_command,
+    AllowCodeOption,
     group,
+    listed,
     print_tables,
     usage_errors,
 )
@@ -32,13 +33,25 @@ NUM_SAMPLES = 8  # of a start in `arena train`, by default
 
 
 @credit_app.command("check")
-@as_command
 def check(
-    name: str,
-    num_batches: int = 40,
-    variance: bool = False,
+    name: Annotated[str, typer.Argument(metavar="ESTIMATOR")],
+    num_batches: Annotated[
+        int, typer.Option(help="Number of random batches.", min=1)
+    ] = 40,
+    variance: Annotated[
+        bool, typer.Option(help="Enumerate the variance, too, and check its claim.")
+    ] = False,
 ) -> None:
-    """Check the claims of an estimator."""
+    """Check the claims of an estimator.
+
+    ESTIMATOR is a name, or module:function for your own. Prints the claims, the findings,
+    and the bias on the diagnostic games. If a claim is wrong, it prints the first wrong
+    claim and exits with status 1. With --variance also the exact variance of the gradient on
+    the diagnostic games, of two groups of two episodes that share chance, relative to
+    `rloo`: the credit of whole episodes.
+
+    Example: arena credit check my_package.credit:my_estimator
+    """
     from arena_credit.by_name import find_estimator
     from arena_credit.proofs.findings import undefined
     from arena_credit.testing import BrokenPromise, check_estimator
@@ -106,14 +119,36 @@ def _words(verdict: "Verdict") -> tuple[str, str, str]:
 
 
 @credit_app.command("suggest")
-@as_command
 def suggest(
-    games: list[str] | None = None,
-    recipe: str | None = None,
-    directory: Path | None = None,
-    allow_code: bool = False,
+    games: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--games",
+            "-g",
+            metavar="GAME,GAME",
+            help="Ids of games, by commas; repeatable.",
+            callback=listed,
+        ),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Take the games of a recipe, name or file."),
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(help="Folder with your own advice.json; default: this package's."),
+    ] = None,
+    allow_code: AllowCodeOption = False,
 ) -> None:
-    """Suggest the credit for some games, with the figures of the comparison."""
+    """Suggest the credit for some games, with the figures of the comparison.
+
+    Finds the kind of each game by 40 random episodes: players, the most turns of a seat in
+    these, rewards on the way, and whether play decides the length. A recipe also tells the
+    size of its groups. Prints the results on that game or on the most similar ones, and
+    lists what was not measured.
+
+    Example: arena credit suggest --games tic_tac_toe,mini_hanabi
+    """
     from arena_trainers.cli.suggest import FILE, SHIPPED, read_advice
     from arena_trainers.cli.suggest import suggest as suggestions
 
@@ -159,12 +194,21 @@ def _games_to_advise(
 
 
 @audit_app.command("credit")
-@as_command
 def audit_credit(
-    function: str,
-    signature: str = "turns",
+    function: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION")],
+    signature: Annotated[
+        str, typer.Option(help="How it is called: turns, trl, verl or episodes.")
+    ] = "turns",
 ) -> None:
-    """Compare an advantage function with the exact policy gradient."""
+    """Compare an advantage function with the exact policy gradient.
+
+    The function is called on the diagnostic games as its trainer would call it; see
+    `arena_credit.proofs.findings`. Verdicts on the expected gradient, from good to bad:
+    exact, scaled, direction (within 90 degrees), zero, reversed. Status 1: zero or reversed somewhere, or
+    the function failed.
+
+    Example: arena audit credit my_trainer.advantages:grpo --signature verl
+    """
     from arena_credit import audit
     from arena_credit.proofs.diagnostics import DIAGNOSTICS
 
@@ -195,14 +239,31 @@ def audit_credit(
 
 
 @audit_app.command("game")
-@as_command
 def audit_game(
-    name: str,
-    twin: str,
-    num_episodes: int = 200,
-    actions: str | None = None,
+    name: Annotated[str, typer.Argument(metavar="GAME")],
+    twin: Annotated[
+        str, typer.Option(help="The other game: an id, openspiel:NAME or module:Class.")
+    ],
+    num_episodes: Annotated[
+        int,
+        typer.Option("--episodes", "-n", help="Random episodes of large games.", min=1),
+    ] = 200,
+    actions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="Action of the twin for (state, action); by default the same.",
+        ),
+    ] = None,
 ) -> None:
-    """Play two games side by side, and print the first difference with a script that shows it."""
+    """Play two games side by side, and print the first difference with a script that shows it.
+
+    Compared are who moves, legal actions, chance and returns: in all states of a small game, else
+    in random play. Zero-sum games of two that differ in their payments alone are solved, too:
+    what each is worth, and what policies lose in each. Status 1: the games differ.
+
+    Example: arena audit game "kuhn_poker(num_players=3)" --twin "openspiel:kuhn_poker(players=3)"
+    """
     from arena_envs.testing import same_game
     from arena_envs.testing import twin as game
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -36,7 +36,7 @@ from arena_studio.report.page import (
     write_replay,
 )
 from arena_trainers.cli.options import (
-    as_command,
+    AllowCodeOption,
     check_out,
     print_tables,
     read_params,
@@ -74,18 +74,48 @@ REPLAY_PAGE = (b"<!doctype html>", b"Made by arena replay.")  # what our files h
 PICTURE = (b"<svg ", b'class="f-paper"')
 
 
-@as_command
 def replay(
-    file: Path,
-    html: Path | None = None,
-    svg: Path | None = None,
-    num_episodes: int | None = None,
-    first: int = 1,
-    seen_by: str = "all",
-    full: bool = False,
-    allow_code: bool = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    html: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Write a page of replays.")
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Draw all turns of one episode.")
+    ] = None,
+    num_episodes: Annotated[
+        int | None,
+        typer.Option(
+            "--episodes",
+            "-n",
+            help=f"Number of lines to show [default: {IN_PAGE} in a page, {PRINTED} printed, all in a terminal].",
+            min=1,
+        ),
+    ] = None,
+    first: Annotated[
+        int, typer.Option(help="First line to show, counted from 1.", min=1)
+    ] = 1,
+    seen_by: Annotated[
+        str,
+        typer.Option(metavar="AGENT", help="Whose view --svg draws: all, or player_0."),
+    ] = "all",
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Show whole prompts, not only the last message."),
+    ] = False,
+    allow_code: AllowCodeOption = False,
 ) -> None:
-    """Replay recorded episodes: in the terminal, as a page, or as a picture."""
+    """Replay recorded episodes: in the terminal, as a page, or as a picture.
+
+    Without --html and --svg, keys step through the turns; in a pipe the turns are printed.
+    FILE has JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, the --out
+    file of eval or play, or results.jsonl of a tournament. Only rollouts have credit.
+
+    For example:
+
+    arena replay runs/seed1/episodes.jsonl
+
+    arena replay runs/seed1/rollouts/step-400.jsonl --html replay.html
+    """
     with usage_errors(), named_only(allow_code=allow_code):
         _check_options(file, html, svg, seen_by)
         if html is not None:
@@ -197,15 +227,54 @@ IN_FOLDER = "report.html"
 REPORT_PAGE = (b"<!doctype html>", b"Made by arena report.")  # what our files hold
 
 
-@as_command
 def report(
-    paths: list[Path],
-    out: Path | None = None,
-    groups: int = 2,
-    go_on: bool = False,
-    allow_code: bool = False,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            help="Folders of runs, a folder of a tournament, or a file of episodes.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT",
+            help="The page [default: report.html in the folder, or FILE.html].",
+        ),
+    ] = None,
+    groups: Annotated[
+        int,
+        typer.Option(
+            help=f"Groups of episodes to show of each step; of evaluations and tournaments, {EVALUATED} episodes for each.",
+            min=1,
+        ),
+    ] = 2,
+    go_on: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help=f"Write the page anew, at most every {SECONDS} s, until the runs end.",
+        ),
+    ] = False,
+    allow_code: AllowCodeOption = False,
 ) -> None:
-    """Write a page about runs, an evaluation or a tournament: results, curves, replays."""
+    """Write a page about runs, an evaluation or a tournament: results, curves, replays.
+
+    The page is one HTML file that loads nothing. Up to six runs are laid over each other. A
+    run may still be going: with --follow, the page is live until the run ends or you press
+    Ctrl-C. What is missing is named in the page. No file but an earlier report is
+    overwritten.
+
+    For example:
+
+    arena report runs/seed1
+
+    arena report runs/seed1 runs/seed2 --out seeds.html
+
+    arena report runs/seed1 --follow
+
+    arena report mars.jsonl
+    """
     with usage_errors(), named_only(allow_code=allow_code):
         _check_inputs(paths)
         path = _page(paths, out)
@@ -309,20 +378,64 @@ CARD = (b"---\n# arena data", b"---")  # what our dataset cards hold
 OTHER = ", held out"  # what the title of a table says
 
 
-@as_command
 def data(
-    files: list[Path] | None = None,
-    selector: str | None = None,
-    option: list[str] | None = None,
-    out: Path | None = None,
-    seed: int = 0,
-    share: float = 0.0,
-    model: str | None = None,
-    dry_run: bool = False,
-    allow_code: bool = False,
-    show_list: bool = False,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="EPISODES...", show_default=False)
+    ] = None,
+    selector: Annotated[
+        str | None, typer.Option("--select", metavar="NAME", help="The selector.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", "-o", metavar="NAME=VALUE", help="Its option; repeatable."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.parquet",
+            help="Write the rows here; with --held-out a folder, for its splits.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the choice.", min=0)] = 0,
+    share: Annotated[
+        float,
+        typer.Option(
+            "--held-out",
+            metavar="SHARE",
+            help="Share of the seeds whose rows are the split test of the folder --out.",
+        ),
+    ] = 0.0,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Model whose tokenizer encodes text without tokens, or 'tiny' for the model that arena train makes; without it, rows without tokens are messages alone.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count rows and tokens; write nothing.")
+    ] = False,
+    allow_code: AllowCodeOption = False,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="List the selectors and their options.")
+    ] = False,
 ) -> None:
-    """Choose rows to train on from recorded episodes."""
+    """Choose rows to train on from recorded episodes.
+
+    EPISODES are files of JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, or
+    the --out file of eval or play. A selector chooses completions, pairs or labels, and says
+    why. Status 0: written; 1: no row was chosen; 2: refused.
+
+    For example:
+
+    arena data runs/a/episodes.jsonl --select wins -o top=0.2 --out wins.parquet
+
+    arena data trees.jsonl --select branch_pairs -o margin=0.5 --held-out 0.1 --out pairs
+
+    arena data --list
+    """
     if show_list:
         _print_selectors()
         return
@@ -490,13 +603,27 @@ def _card(splits: Sequence[str], train: Selection, origin: Origin) -> str:
     )
 
 
-@as_command
 def export(
-    run: Path,
-    merged: bool = False,
-    out: Path | None = None,
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    merged: Annotated[
+        bool,
+        typer.Option(
+            "--merged", help="Write one whole model, adapters merged into it."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to make. [RUN/merged]", show_default=False),
+    ] = None,
 ) -> None:
-    """Write a trained model so that other programs load it: transformers, vLLM, llama.cpp."""
+    """Write a trained model so that other programs load it: transformers, vLLM, llama.cpp.
+
+    RUN is the folder of a training run, or one with a saved model or adapter.
+
+    For example:
+
+    arena export runs/first --merged
+    """
     with usage_errors():
         source = run / "model" if (run / "model").is_dir() else run
         if not source.is_dir():

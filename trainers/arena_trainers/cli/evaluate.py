@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -21,9 +21,23 @@ from arena_envs.trust import named_only
 from arena_studio.report.episodes import count_lines
 from arena_trainers.cli.episodes import report as write_page
 from arena_trainers.cli.options import (
+    AgainstOption,
+    AllowCodeOption,
+    CsvOption,
+    EpisodesOption,
+    FilesArgument,
+    GameArgument,
+    JsonOption,
+    LatexOption,
+    MaxTurnsOption,
+    ParamOption,
+    PolicyArgument,
     PolicyOptions,
-    as_command,
+    SeedOption,
+    SuiteOption,
+    TimeoutOption,
     group,
+    listed,
     one_form,
     read_env,
     read_envs,
@@ -32,6 +46,7 @@ from arena_trainers.cli.options import (
     show_warnings,
     usage_errors,
     wanted_folder,
+    with_policy_options,
 )
 from arena_trainers.matchmaking import is_past
 from arena_trainers.runs.folder import CONFIG
@@ -59,27 +74,79 @@ if TYPE_CHECKING:
     from arena_eval.tournament import Tournament
 
 
-@as_command
+@with_policy_options
 def evaluate(
-    policy: str,
-    game: str | None = None,
-    against: list[str] | None = None,
-    num_episodes: int = 100,
-    out: Path | None = None,
-    games: list[str] | None = None,
-    params: list[str] | None = None,
-    baselines: bool | None = None,
-    seed: int = 0,
-    timeout: float | None = None,
-    measure: list[str] | None = None,
-    as_json: bool = False,
+    policy: PolicyArgument,
+    game: Annotated[str | None, typer.Argument(metavar="GAME")] = None,
+    against: AgainstOption = None,
+    num_episodes: Annotated[
+        int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
+    ] = 100,
+    out: EpisodesOption = None,
+    games: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--games",
+            "-g",
+            metavar="GAME,GAME",
+            help="Games by commas, in place of GAME; repeatable.",
+            callback=listed,
+        ),
+    ] = None,
+    params: ParamOption = None,
+    baselines: Annotated[
+        bool | None,
+        typer.Option(
+            help="Print all rows of the game's baselines; --no-baselines plays none. By default two lines tell them."
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    timeout: TimeoutOption = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measure",
+            "--probe",
+            metavar="NAME",
+            help="Also measure choice_bias, action_entropy, serial_dependence, mutual_information, regret, profile_accuracy, cost, or ask for the belief; repeatable.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
     *,
     how: PolicyOptions,
-    max_turns: int | None = None,
-    as_csv: bool = False,
-    as_latex: bool = False,
+    max_turns: MaxTurnsOption = None,
+    as_csv: CsvOption = False,
+    as_latex: LatexOption = False,
 ) -> None:
-    """Measure a policy against opponents."""
+    """Measure a policy against opponents.
+
+    It plays in every seat. Results have confidence intervals and are compared with baselines. The
+    score is 0 for uniform random play and 100 for a best response to the same opponent, both
+    exact; "-" with the reason where the game cannot be enumerated. In cooperative games of talk a
+    line compares the policy with itself, and with a stranger: --against, or the game's own bot.
+
+    A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
+    tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
+    opponent may also be "self", or past:RUN for all snapshots of a run. In small games a table
+    has the exact NashConv of policies with known action probabilities. Episodes with an endpoint do not wait for each other. An
+    episode in which a policy gives no reply is lost: no figure includes it, and the status is 1.
+    With --out the same command plays it again, and goes on after a stop. --out FILE.jsonl also
+    appends the results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
+
+    A model that was saved here is prompted and sampled as in its training. The file
+    arena_prompt.json in its folder holds these options, and can be edited. Options of this
+    command override the files of all policies.
+
+    For example:
+
+    arena eval mcts:100 tic_tac_toe --against minimax --against random
+
+    arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
+
+    arena eval noisy:0.2(cfr) leduc_poker --measure regret --measure mutual_information
+
+    arena eval cfr -g kuhn_poker -g leduc_poker -p kuhn_poker.num_players=3 --csv
+    """
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         named = _named_games(policy, game, games)
@@ -255,28 +322,73 @@ def _end(lost: Sequence[str], out: Path | None) -> None:
 SUITE = "transfer"  # of `arena compare` without --suite and --games
 
 
-@as_command
+@with_policy_options
 def compare(
-    base: str,
-    trained: str,
-    suite: str | None = None,
-    games: list[str] | None = None,
-    against: list[str] | None = None,
-    num_episodes: int = 100,
-    seed: int = 0,
-    equal_tokens: bool = False,
-    trained_on: list[str] | None = None,
-    allow_code: bool = False,
+    base: Annotated[str, typer.Argument(metavar="BASE")],
+    trained: Annotated[str, typer.Argument(metavar="TRAINED")],
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SUITE",
+            help="A suite of arena board, or a YAML file. [default: transfer]",
+        ),
+    ] = None,
+    games: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--games",
+            "-g",
+            metavar="GAME,GAME",
+            help="These games instead of a suite; repeatable.",
+            callback=listed,
+        ),
+    ] = None,
+    against: AgainstOption = None,
+    num_episodes: Annotated[
+        int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
+    ] = 100,
+    seed: SeedOption = 0,
+    equal_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--equal-tokens",
+            help="Also the plurality of as many replies of one seat as a team's tokens buy.",
+        ),
+    ] = False,
+    trained_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GAME,GAME",
+            help="Games of the training. [default: the run's]",
+            callback=listed,
+        ),
+    ] = None,
+    allow_code: AllowCodeOption = False,
     *,
     how: PolicyOptions,
-    timeout: float | None = None,
-    out: Path | None = None,
-    report: Path | None = None,
-    as_json: bool = False,
-    as_csv: bool = False,
-    as_latex: bool = False,
+    timeout: TimeoutOption = None,
+    out: EpisodesOption = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="PAGE", help="Write a page; needs --out.")
+    ] = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    as_latex: LatexOption = False,
 ) -> None:
-    """Compare two policies on the same seeds and seats."""
+    """Compare two policies on the same seeds and seats.
+
+    The difference of their returns is paired by seeds, and recomputed from replayed records. In
+    cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
+    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
+    TRAINED, or by --trained-on. With --out the same command goes on after a stop or lost
+    episodes, as `arena eval` does.
+
+    For example:
+
+    arena compare lm:runs/a/start lm:runs/a/model --suite mars --out a.jsonl
+
+    arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
+    """
     from arena_eval.comparison import ComparisonPlan, comparison_table
 
     with usage_errors():
@@ -385,22 +497,39 @@ def training_games(
     return found or None, [str(one["id"]) for one in entries]
 
 
-@as_command
+@with_policy_options
 def attribute(
-    policy: str,
-    game: str,
-    base: str = "random",
-    against: str = "random",
-    seats: list[int] | None = None,
-    permutations: int | None = None,
-    num_episodes: int = 100,
-    seed: int = 0,
+    policy: PolicyArgument,
+    game: GameArgument,
+    base: Annotated[
+        str, typer.Option(metavar="POLICY", help="Who plays instead.")
+    ] = "random",
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against",
+            "-a",
+            metavar="POLICY",
+            help="Who plays the seats that are not of the team.",
+        ),
+    ] = "random",
+    seats: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--seat", help="Seat of the team; repeatable. [default: the team of seat 0]"
+        ),
+    ] = None,
+    permutations: Annotated[
+        int | None, typer.Option(help="Sample so many orders for each seed.", min=1)
+    ] = None,
+    num_episodes: Annotated[int, typer.Option("--episodes", "-n", help="Seeds.")] = 100,
+    seed: SeedOption = 0,
     *,
     how: PolicyOptions,
-    timeout: float | None = None,
-    as_json: bool = False,
-    as_csv: bool = False,
-    as_latex: bool = False,
+    timeout: TimeoutOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    as_latex: LatexOption = False,
 ) -> None:
     """Attribute the difference of two policies to seats, by Shapley values.
 
@@ -439,17 +568,27 @@ board_app = group(
 
 
 @board_app.command("run")
-@as_command
 def run_board(
-    policy: str,
-    out: Path,
-    suite: str = "standard",
-    name: str = "",
-    allow_code: bool = False,
+    policy: PolicyArgument,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The submission.")],
+    suite: SuiteOption = "standard",
+    name: Annotated[str, typer.Option(help="Name in the table.")] = "",
+    allow_code: AllowCodeOption = False,
     *,
-    timeout: float | None = None,
+    timeout: TimeoutOption = None,
 ) -> None:
-    """Play a suite, and write a submission."""
+    """Play a suite, and write a submission.
+
+    The policy plays every game of the suite, plain, disguised and with another prompt, in
+    every seat, on seeds that follow from the suite's hash. Replies of lm:, api: and vllm: policies end after the
+    suite's number of tokens. After a stop, or if episodes were lost, the same command goes on.
+
+    For example:
+
+    arena board run cfr --out cfr.jsonl
+
+    arena board run api:MODEL@URL --suite mars --name "my model" --out mine.jsonl
+    """
     from arena_eval.tournament import load_suite, play_suite
 
     with usage_errors():
@@ -464,11 +603,15 @@ def run_board(
 
 
 @board_app.command("verify")
-@as_command
 def verify_board(
-    files: list[Path], suite: str = "standard", allow_code: bool = False
+    files: FilesArgument,
+    suite: SuiteOption = "standard",
+    allow_code: AllowCodeOption = False,
 ) -> None:
-    """Play the episodes of submissions again; status 1 if one does not hold."""
+    """Play the episodes of submissions again; status 1 if one does not hold.
+
+    For example: arena board verify cfr.jsonl
+    """
     from arena_eval.tournament import load_suite, verify_submission
 
     with usage_errors():
@@ -483,11 +626,15 @@ def verify_board(
 
 
 @board_app.command("page")
-@as_command
 def page_board(
-    files: list[Path], suite: str = "standard", allow_code: bool = False
+    files: FilesArgument,
+    suite: SuiteOption = "standard",
+    allow_code: AllowCodeOption = False,
 ) -> None:
-    """Verify submissions, and print their table as Markdown."""
+    """Verify submissions, and print their table as Markdown.
+
+    For example: arena board page *.jsonl
+    """
     from arena_eval.tournament import load_suite, submissions_page
 
     with usage_errors():
@@ -498,23 +645,60 @@ def page_board(
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
 
 
-@as_command
+@with_policy_options
 def tournament(
-    policies: list[str],
-    games: list[str],
-    out: Path | None = None,
-    num_episodes: int = 50,
-    seed: int = 0,
-    self_pairs: bool = False,
+    policies: Annotated[list[str], typer.Argument(metavar="POLICY POLICY...")],
+    games: Annotated[
+        list[str],
+        typer.Option(
+            "--games",
+            "-g",
+            metavar="GAME,GAME",
+            help="Games to play, by commas; repeatable.",
+            callback=listed,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the results; required."),
+    ] = None,
+    num_episodes: Annotated[
+        int,
+        typer.Option("--episodes", "-n", help="Episodes of each pair in each seat."),
+    ] = 50,
+    seed: SeedOption = 0,
+    self_pairs: Annotated[
+        bool,
+        typer.Option(
+            "--self", help="Include self-play (always on in cooperative games)."
+        ),
+    ] = False,
     *,
     how: PolicyOptions,
-    timeout: float | None = None,
-    params: list[str] | None = None,
-    as_json: bool = False,
-    as_csv: bool = False,
-    as_latex: bool = False,
+    timeout: TimeoutOption = None,
+    params: ParamOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    as_latex: LatexOption = False,
 ) -> None:
-    """Rate policies that play against each other."""
+    """Rate policies that play against each other.
+
+    They meet in every seat of every game.
+    DIR gets results.jsonl (each episode as soon as it ends), summary.json and matrix.png.
+    The same command resumes after a stop. Policies are named, prompted and sampled as in
+    `arena eval`. Status 0: played; 1: files not written, or a policy gave
+    no reply in some episodes, which the same command plays again; 2: refused; 130: stopped.
+
+    For example:
+
+    arena tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a
+
+    arena tournament random cfr -g kuhn_poker -g nim -p kuhn_poker.num_players=3 --out runs/p
+
+    arena tournament lm:a lm:b -g mini_hanabi -n 500 --out runs/b
+
+    arena tournament human cfr -g kuhn_poker -n 5 --out runs/c
+    """
     from arena_envs.extras import import_extra
     from arena_eval.tournament import TournamentPlan, round_robin
 
@@ -559,20 +743,39 @@ def _text(found: "Tournament") -> str:
 LOADED = re.compile(r"\b(lm|past|vllm|best_of):")  # in strings of policies
 
 
-@as_command
+@with_policy_options
 def play(
-    game: str,
-    against: list[str] | None = None,
-    seat: int = 0,
-    hint: str | None = None,
-    seed: int | None = None,
+    game: GameArgument,
+    against: AgainstOption = None,
+    seat: Annotated[int, typer.Option(help="Your seat, from 0.")] = 0,
+    hint: Annotated[
+        str | None, typer.Option(metavar="POLICY", help="Policy that gives hints.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the episode; random by default.")
+    ] = None,
     *,
     how: PolicyOptions,
-    params: list[str] | None = None,
-    max_turns: int | None = None,
-    out: Path | None = None,
+    params: ParamOption = None,
+    max_turns: MaxTurnsOption = None,
+    out: EpisodesOption = None,
 ) -> None:
-    """Play a game yourself, in the terminal."""
+    """Play a game yourself, in the terminal.
+
+    Type an action or its number; ? for a hint, "rules" for the rules. One opponent plays
+    all other seats, or name one for each in seat order. After a game you may play another,
+    with the next seed.
+
+    For example:
+
+    arena play tic_tac_toe --against minimax --seat 1
+
+    arena play kuhn_poker --against cfr --hint cfr
+
+    arena play kuhn_poker --against lm:runs/seed1/model
+
+    Opponents are prompted and sampled as in `arena eval`, with the same options.
+    """
     from arena_eval.baselines import prepared
     from arena_eval.exploit import given_prompts
 

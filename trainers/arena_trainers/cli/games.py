@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.progress import track
@@ -21,7 +21,9 @@ from arena_envs.checks import install_advice
 from arena_envs.game import AnyGame
 from arena_envs.solvers import refuse_hopeless
 from arena_trainers.cli.options import (
-    as_command,
+    GameArgument,
+    JsonOption,
+    ParamOption,
     print_tables,
     read_params,
     running,
@@ -32,9 +34,13 @@ from arena_trainers.terminal import Console
 SKELETONS = Path(__file__).with_name("skeletons")
 
 
-@as_command
-def list_games(as_json: bool = False) -> None:
-    """List all games."""
+def list_games(as_json: JsonOption = False) -> None:
+    """List all games.
+
+    Pays: whether rewards come at the end or on the way. Longest: most turns of an episode, all
+    players together. Prompt: mean characters of a prompt in random play. All three are missing
+    if the game's extra is not installed.
+    """
     infos = arena_envs.game_infos()
     playing = track(infos, "playing", console=Console(stderr=True), transient=True)
     rows = [_row(info) for info in playing]
@@ -104,12 +110,14 @@ def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
     return row
 
 
-@as_command
 def show_game(
-    game: str,
-    params: list[str] | None = None,
+    game: GameArgument,
+    params: ParamOption = None,
 ) -> None:
-    """Print the page of a game and a prompt of every player."""
+    """Print the page of a game and a prompt of every player.
+
+    Example: arena show kuhn_poker -p num_players=3
+    """
     from arena_wrappers.prompts.pages import page_text
 
     with usage_errors():
@@ -117,13 +125,21 @@ def show_game(
     typer.echo(page_text(env.game, [str(env.id)]))
 
 
-@as_command
 def check(
-    game: str,
-    params: list[str] | None = None,
-    num_episodes: int = 40,
+    game: GameArgument,
+    params: ParamOption = None,
+    num_episodes: Annotated[
+        int, typer.Option("--episodes", "-n", help="Most random episodes.", min=1)
+    ] = 40,
 ) -> None:
-    """Check that a game obeys the contract of games."""
+    """Check that a game obeys the contract of games.
+
+    GAME is an id, or module:Class for a game of your own. If the game breaks a rule, it
+    prints the first broken rule and exits with status 1. It warns if the docstring of your
+    module is not a page.
+
+    Example: arena check my_package.my_game:MyGame -p size=3
+    """
     from arena_envs.testing import OPT_OUT, BrokenPromise, check_game
 
     with usage_errors():
@@ -140,15 +156,25 @@ def check(
     typer.echo(f"{rules!r} keeps the contract")
 
 
-@as_command
 def new_game(
-    name: str,
-    out: Path = Path(),
-    hidden: bool = False,
-    talk: bool = False,
-    players: int = 2,
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    out: Annotated[Path, typer.Option(help="Folder of the two files.")] = Path(),
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="Players do not see each other's cards.")
+    ] = False,
+    talk: Annotated[
+        bool, typer.Option("--talk", help="Players say something with their moves.")
+    ] = False,
+    players: Annotated[int, typer.Option(help="Number of players.", min=2, max=8)] = 2,
 ) -> None:
-    """Write a small game with its page and its test, as a start for yours."""
+    """Write a small game with its page and its test, as a start for yours.
+
+    Without options it is a race of two players; with them a game of cards.
+
+    Examples:
+      arena new-game capture_the_hill
+      arena new-game liars_table --hidden --talk --players 3
+    """
     with usage_errors():
         written = write_skeleton(name, out, hidden, talk, players)
     for path in written:
@@ -221,17 +247,31 @@ def _class_name(name: str) -> str:
 MAX_SHOWN = 40  # information states; a larger policy is not printed
 
 
-@as_command
 def solve(
-    game: str,
-    solver: str = "auto",
-    iterations: int = 1000,
-    max_states: int = solvers.MAX_STATES,
-    params: list[str] | None = None,
-    out: Path | None = None,
-    as_json: bool = False,
+    game: GameArgument,
+    solver: Annotated[
+        str, typer.Option(help="auto, minimax, lp, cfr, cfr+ or joint.")
+    ] = "auto",
+    iterations: Annotated[int, typer.Option(help="Iterations of CFR.", min=1)] = 1000,
+    max_states: Annotated[
+        int, typer.Option(help="Refuse games with more states than this.", min=1)
+    ] = solvers.MAX_STATES,
+    params: ParamOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the policy to this JSON file.")
+    ] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Solve a game exactly, if it is small enough to enumerate."""
+    """Solve a game exactly, if it is small enough to enumerate.
+
+    auto: minimax for perfect information; otherwise joint (all joint plans) for cooperative
+    games and cfr+ for others.
+
+    Examples:
+      arena solve kuhn_poker
+      arena solve leduc_poker --solver cfr+ --iterations 2000 --out leduc.json
+      arena solve connect_four -p rows=4 -p columns=4
+    """
     with usage_errors():
         rules = arena_envs.make_game(game, **read_params(params))
         if out is not None and not out.parent.is_dir():

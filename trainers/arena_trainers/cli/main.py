@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -30,8 +30,10 @@ from arena_trainers.checkpoint import newest_checkpoint, step_of
 from arena_trainers.cli import episodes, evaluate, games
 from arena_trainers.cli.credit import audit_app, credit_app
 from arena_trainers.cli.options import (
+    CsvOption,
+    JsonOption,
+    LatexOption,
     UsageError,
-    as_command,
     one_form,
     show,
     usage_errors,
@@ -116,8 +118,11 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-@as_command
-def arena(show_version: bool = False) -> None:
+def arena(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Text games for language models: play, evaluate, train by self-play."""
     # no output and no telemetry of libraries
     extras.hide_library_warnings()
@@ -135,8 +140,11 @@ def arena(show_version: bool = False) -> None:
     add_help_option=False,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
-@as_command
-def train(arguments: list[str] | None = None) -> None:
+def train(
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[RECIPE.yaml] [--key value]...")
+    ] = None,
+) -> None:
     """Train a language model by self-play."""
     arguments = arguments or []
     if any(word in HELP for word in arguments):
@@ -309,17 +317,36 @@ without brackets: one seed, or the same number in all seeds"""
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
-@as_command
 def sweep(
-    arguments: list[str],
-    vary: list[str],
-    output_dir: Path,
-    num_seeds: int = 3,
-    as_json: bool = False,
-    as_csv: bool = False,
-    as_latex: bool = False,
+    arguments: Annotated[list[str], typer.Argument(metavar="RECIPE [--key value]...")],
+    vary: Annotated[
+        list[str],
+        typer.Option(
+            metavar="KEY=VALUE,VALUE",
+            help="Option to vary; repeatable. A+B=1+2,3+4 varies two as one.",
+        ),
+    ],
+    output_dir: Annotated[Path, typer.Option(help="Folder of all runs.")],
+    num_seeds: Annotated[
+        int, typer.Option("--seeds", help="Seeds, from 0.", min=1)
+    ] = 3,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    as_latex: LatexOption = False,
 ) -> None:
-    """Train with all combinations of options, and compare them over seeds."""
+    """Train with all combinations of options, and compare them over seeds.
+
+    Options of `arena train` apply to all runs. After a stop the same command goes on: finished
+    runs are kept, others resume. The value of a run is its last NashConv (lower is better) or, in
+    games without it, the return against random play, or else in self-play. Intervals are of the
+    mean over seeds. Differences are from the first combination, paired by seeds.
+
+    For example:
+
+    arena sweep kuhn-tiny --vary credit=mars,episode --vary max_steps=20,40 --output-dir runs/a
+
+    arena sweep kuhn-tiny --vary warm_start_steps+max_steps=6+54,54+6 --output-dir runs/b  # two of two
+    """
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         runs: dict[str, dict[Path, list[str]]] = {}

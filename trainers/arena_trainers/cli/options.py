@@ -5,7 +5,6 @@ import inspect
 import json
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any
 
 import typer
 import yaml
@@ -33,9 +32,6 @@ from arena_trainers.terminal import Console
 from arena_wrappers import NoReplyError, Policy, make_policy
 from arena_wrappers.policies import check_names_game, names_person, wrapped
 from arena_wrappers.prompts import PROMPT_OPTIONS
-
-# arguments and options: of several commands, or by module and function
-_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 class UsageError(Exception):
@@ -333,6 +329,59 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
     return named
 
 
+# arguments and options that several commands share
+ParamOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        "-p",
+        metavar="NAME=VALUE",
+        help="Game parameter; repeatable. With several games also GAME.NAME=VALUE.",
+    ),
+]
+GameArgument = Annotated[str, typer.Argument(metavar="GAME")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+AgainstOption = Annotated[
+    list[str] | None,
+    typer.Option("--against", "-a", metavar="POLICY", help="Opponent; repeatable."),
+]
+TimeoutOption = Annotated[
+    float | None, typer.Option(help="Longest call of a policy, in seconds.")
+]
+MaxTurnsOption = Annotated[
+    int | None,
+    typer.Option(help="Truncate episodes after this many turns of all seats.", min=1),
+]
+SuiteOption = Annotated[
+    str,
+    typer.Option(
+        metavar="SUITE", help="standard, small, mars, gtbench, or a YAML file."
+    ),
+]
+HostOption = Annotated[
+    str, typer.Option(help="Address to listen at; clients need no key.")
+]
+PortOption = Annotated[int, typer.Option(help="Port to listen at.")]
+PolicyArgument = Annotated[str, typer.Argument(metavar="POLICY")]
+SeedOption = Annotated[int, typer.Option(help="Seed of the first episode.")]
+EpisodesOption = Annotated[
+    Path | None, typer.Option(help="Append the episodes to this file.")
+]
+CsvOption = Annotated[
+    bool, typer.Option("--csv", help="Print CSV, a line for each row.")
+]
+LatexOption = Annotated[
+    bool, typer.Option("--latex", help="Print tables for LaTeX, with booktabs.")
+]
+FilesArgument = Annotated[list[Path], typer.Argument(metavar="FILE...")]
+AllowCodeOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code",
+        help="The files may name code, files and searches of any length: only if you trust their authors.",
+    ),
+]
+
 SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
 
 
@@ -340,17 +389,46 @@ SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
 class PolicyOptions:
     """Options that a command was given; None keeps the policy's own."""
 
-    reply_format: str | None = None
-    rules: bool | None = None
-    show_legal_actions: bool | None = None
-    history: str | None = None
-    parsing: str | None = None
-    persona: str | None = None
-    language: str | None = None
-    on_invalid: str = "forfeit"
-    max_retries: int = 2
-    max_new_tokens: int | None = None
-    temperature: float | None = None
+    reply_format: Annotated[
+        str | None,
+        typer.Option(
+            help="answer, boxed, bracket or bare; by default the policy's own."
+        ),
+    ] = None
+    rules: Annotated[
+        bool | None, typer.Option(help="Whether prompts tell the rules.")
+    ] = None
+    show_legal_actions: Annotated[
+        bool | None, typer.Option(help="Whether prompts list the legal actions.")
+    ] = None
+    history: Annotated[
+        str | None,
+        typer.Option(help="state, or transcript for the whole conversation."),
+    ] = None
+    parsing: Annotated[
+        str | None, typer.Option(help="How replies are read: tolerant or strict.")
+    ] = None
+    persona: Annotated[
+        str | None, typer.Option(help="Who the player is, in a sentence of its prompt.")
+    ] = None
+    language: Annotated[
+        str | None, typer.Option(help="Language of the prompts: en, de, es or zh.")
+    ] = None
+    on_invalid: Annotated[
+        str,
+        typer.Option(help="What follows an invalid reply: forfeit, retry or random."),
+    ] = "forfeit"
+    max_retries: Annotated[
+        int, typer.Option(help="Retries per turn with --on-invalid retry.", min=0)
+    ] = 2
+    max_new_tokens: Annotated[
+        int | None,
+        typer.Option(help="Longest reply of language models, in tokens.", min=1),
+    ] = None
+    temperature: Annotated[
+        float | None,
+        typer.Option(help="Sampling temperature of language models.", min=0),
+    ] = None
 
     @property
     def prompt(self) -> dict[str, Any]:
@@ -466,48 +544,30 @@ def group(name: str, text: str, **options: Any) -> typer.Typer:
     return typer.Typer(name=name, no_args_is_help=True, help=text, **options)
 
 
-def as_command(function: Callable[..., None]) -> Callable[..., None]:
-    """A function as a command; `options.toml` has its arguments, options and the rest of its help.
-
-    A parameter `how` stands for the options of `PolicyOptions`, which the help lists at its
-    place. Parameters that are `Annotated` are as they say.
-    """
-    parts = (function.__module__.rpartition(".")[2], function.__name__)
-    told = _TOLD["shared"] | _TOLD.get(parts[0], {}).get(parts[1], {})
-    own = inspect.signature(function, eval_str=True).parameters
-    of_policies = inspect.signature(PolicyOptions, eval_str=True).parameters
-    declared = []
-    for one in own.values():
-        for part in of_policies.values() if one.name == "how" else (one,):
-            kind = part.annotation
-            if get_origin(kind) is not Annotated:
-                kind = Annotated[kind, _typer(told[part.name], function.__globals__)]
-            keyword = inspect.Parameter.KEYWORD_ONLY
-            declared.append(part.replace(kind=keyword, annotation=kind))
+def with_policy_options(function: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameter `how` becomes the options of `PolicyOptions`, at its place."""
+    parameters = inspect.signature(function, eval_str=True).parameters
+    policy_parameters = inspect.signature(PolicyOptions, eval_str=True).parameters
+    command_parameters: list[inspect.Parameter] = []
+    for parameter in parameters.values():
+        if parameter.name == "how":
+            command_parameters += policy_parameters.values()
+        else:
+            command_parameters.append(parameter)
+    # by keyword, as an option without a default may follow one with a default
+    command_parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in command_parameters
+    ]
 
     @wraps(function)
-    def run(**given: Any) -> None:
-        if "how" in own:
-            how = {name: given.pop(name) for name in of_policies}
-            given["how"] = PolicyOptions(**how)
-        function(**given)
+    def command(**arguments: Any) -> None:
+        options = {name: arguments.pop(name) for name in policy_parameters}
+        function(**arguments, how=PolicyOptions(**options))
 
-    run.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in declared}
-    run.__doc__ = f"{function.__doc__}\n\n{told.get('about', '')}"
-    return run
-
-
-def _typer(told: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
-    """The argument or option of an entry; `names` are those of the module in its help."""
-    given = dict(told)
-    if "help" in given:
-        given["help"] = given["help"].format_map(names)
-    if given.pop("commas", False):
-        given["callback"] = listed
-    if "argument" in given:
-        return typer.Argument(metavar=given.pop("argument"), **given)
-    return typer.Option(*given.pop("names", ()), **given)
+    command.__signature__ = inspect.Signature(command_parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in command_parameters}
+    return command
 
 
 def show_warnings(texts: Sequence[str]) -> None:

@@ -8,13 +8,18 @@ import shlex
 import socket
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from arena_envs import extras
 from arena_trainers.cli.options import (
-    as_command,
+    AgainstOption,
+    GameArgument,
+    HostOption,
+    MaxTurnsOption,
+    ParamOption,
+    PortOption,
     read_params,
     usage_errors,
 )
@@ -35,14 +40,27 @@ def add_serve(app: typer.Typer) -> None:
     app.add_typer(serve, name="serve")
 
 
-@as_command
 def mcp(
-    against: list[str] | None = None,
-    host: str = "127.0.0.1",
-    port: int | None = None,
-    seed: int | None = None,
+    against: AgainstOption = None,
+    host: HostOption = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port to listen at; without it, stdin and stdout."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Seed of the deals that the server draws; others in each start without it."
+        ),
+    ] = None,
 ) -> None:
-    """Serve all games to agents as tools of MCP."""
+    """Serve all games to agents as tools of MCP.
+
+    An agent lists games, starts one, observes and acts, against --against (default random). It
+    names games of the list, with numbers, truth values and short texts as parameters, and a seat.
+
+    For example, as the command of a client: arena serve mcp --against cfr
+    """
     with usage_errors():
         extras.require(["mcp"], "mcp")
         from arena_wrappers.adapters.mcp import make_server
@@ -59,21 +77,45 @@ def mcp(
         uvicorn.run(app, host=host, port=port, log_level="warning", use_colors=False)
 
 
-@as_command
 def openenv(
-    game: str,
-    seat: str = "all",
-    against: list[str] | None = None,
-    reply_format: str = "answer",
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    sessions: int = 64,
-    timeout: float = 3600.0,
-    params: list[str] | None = None,
-    max_turns: int | None = None,
-    export: Path | None = None,
+    game: GameArgument,
+    seat: Annotated[
+        str, typer.Option(help="The client's seat: a number, random or all.")
+    ] = "all",
+    against: AgainstOption = None,
+    reply_format: Annotated[
+        str, typer.Option(help="answer, boxed, bracket or bare.")
+    ] = "answer",
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8000,
+    sessions: Annotated[
+        int, typer.Option(help="Largest number of sessions at once.", min=1)
+    ] = 64,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds after which a silent client's session ends.")
+    ] = 3600.0,
+    params: ParamOption = None,
+    max_turns: MaxTurnsOption = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write a folder for openenv push, a Space of Hugging Face, and stop.",
+        ),
+    ] = None,
 ) -> None:
-    """Serve a game to OpenEnv's clients, with a page for people at /web."""
+    """Serve a game to OpenEnv's clients, with a page for people at /web.
+
+    The client plays all seats in turn, or one seat against --against (default random): one
+    policy for all other seats, or one for each; all sessions share them. Serve a model with
+    arena serve policy, and name it vllm:URL here.
+
+    For example:
+
+    arena serve openenv kuhn_poker --seat random --against cfr
+
+    In Python: openenv.core.GenericEnvClient(base_url="http://127.0.0.1:8000").sync()
+    """
     with usage_errors():
         if not timeout > 0:
             raise ValueError(f"want --timeout above 0, got {timeout}")
@@ -114,16 +156,44 @@ def _opponents(against: list[str] | None) -> str | list[str]:
     return named[0] if len(named) == 1 else named
 
 
-@as_command
 def web(
-    against: list[str] | None = None,
-    file: Path = Path("arena-web.sqlite"),
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    token: str | None = None,
-    tables: int = 10_000,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against",
+            "-a",
+            metavar="POLICY",
+            help="A policy that every game offers as opponent; repeatable.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path, typer.Option(help="SQLite file that keeps the games.")
+    ] = Path("arena-web.sqlite"),
+    host: Annotated[
+        str,
+        typer.Option(help="Address to listen at; beyond this machine with a token."),
+    ] = "127.0.0.1",
+    port: PortOption = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help="What visitors must know; drawn if it is needed and not given."
+        ),
+    ] = None,
+    tables: Annotated[
+        int, typer.Option(help="Largest number of games that are kept.", min=1)
+    ] = 10_000,
 ) -> None:
-    """Play any game in a browser, alone or with others by link."""
+    """Play any game in a browser, alone or with others by link.
+
+    Each game offers its own bots; add others, such as a trained model, with --against. Games
+    outlive the server. After a move the page shows its regret and the equilibrium's mix, where
+    the game can be solved; after a game a replay with credit, and a link to it.
+
+    For example:
+
+    arena serve web --against lm:runs/first/model
+    """
     with usage_errors():
         _check_free(host, port)
         extras.require(["starlette", "uvicorn"], "web")
@@ -160,16 +230,30 @@ def _checked_token(token: str | None, is_wanted: bool) -> str | None:
     return token
 
 
-@as_command
 def policy(
-    model: str,
-    options: list[str] | None = None,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    lora_r: int = 0,
-    start: bool = False,
+    model: Annotated[str, typer.Argument(metavar="MODEL")],
+    options: Annotated[list[str] | None, typer.Argument(metavar="-- OPTION")] = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8000,
+    lora_r: Annotated[
+        int, typer.Option(help="Largest rank of adapters that training sends; 0: none.")
+    ] = 0,
+    start: Annotated[
+        bool, typer.Option("--start", help="Start the server instead.")
+    ] = False,
 ) -> None:
-    """Print the command of a vLLM server that generates for training."""
+    """Print the command of a vLLM server that generates for training.
+
+    MODEL is a run, a folder with a model or adapter, or an id of the Hugging Face hub. Give
+    vLLM's own options after --. Training with the server:
+
+    arena train --model MODEL --use_vllm true --vllm_mode server
+    --vllm_server_base_url http://127.0.0.1:8000
+
+    For example:
+
+    arena serve policy Qwen/Qwen3-0.6B --lora-r 16 --start -- --max-model-len 4096
+    """
     with usage_errors():
         _check_port(port)
         if start:
