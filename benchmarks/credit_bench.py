@@ -18,7 +18,7 @@ import credit_payments
 import credit_tuned
 from arena_credit import needed_columns
 from arena_envs.extras import import_extra
-from arena_trainers.cli.options import usage_errors
+from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.suggest import (
     ALPHA,
     FILE,

@@ -121,8 +121,6 @@ OTHERS = {
     "adapters/openspiel.py:from_openspiel": SHIPPED,
     "adapters/textarena.py:from_textarena": SHIPPED,
     "prompts/messages.py:language_named": SHIPPED,
-    "cli/options.py:the module": SHIPPED,
-    "cli/train.py:the module": SHIPPED,
     "credit/proofs/claims.py:_read": SHIPPED,
     "credit/proofs/diagnostics.py:the module": SHIPPED,
     "evaluate/result_rows.py:the module": SHIPPED,
@@ -137,7 +135,7 @@ OTHERS = {
     "testing/environment.py:check_copies": OWN,
     "testing/rules.py:check_facts": OWN,
     "records.py:params_of": OWN,
-    "cli/train.py:loop_help": OWN,
+    "cli/train_help.py:loop_help": OWN,
     "credit/testing/check.py:check_state": OWN,
     "curricula/testing.py:check_alike": OWN,
     "data/columns.py:to_dataset": OWN,
@@ -148,8 +146,8 @@ OTHERS = {
     "tournament/board.py:_verify": OWN,
     "tournament/round_robin.py:TournamentPlan._settings": OWN,
     "train/matching.py:Matching._advance": OWN,
-    "cli/main.py:_check_sweep": OPERATOR,
-    "cli/options.py:read_params": OPERATOR,
+    "cli/sweep.py:_check_sweep": OPERATOR,
+    "cli/arguments.py:read_params": OPERATOR,
     "policies/api.py:_value": OPERATOR,
     "runs/folder.py:_config": CHECKPOINT,
     "runs/results/card.py:model_card": CHECKPOINT,
@@ -229,8 +227,8 @@ def of_datasets(folder: Path) -> None:
 
 def of_runs(folder: Path) -> None:
     from arena_studio.report.page import _results
-    from arena_trainers.cli.evaluate import training_games
-    from arena_trainers.cli.main import _swept
+    from arena_trainers.cli.compare import training_games
+    from arena_trainers.cli.sweep import _swept
 
     config = {"games": ["kuhn_poker", {"id": "nim", "params": {"pile_sizes": [1, 2]}}]}
     config |= {"model": "tiny", "credit": "mars", "opponents": "past_selves"}
@@ -365,7 +363,7 @@ def of_rows(folder: Path) -> None:
 
 
 def of_models(folder: Path) -> None:
-    from arena_trainers.cli.serve import server_command
+    from arena_trainers.cli.serve_policy import server_command
     from arena_trainers.lm import models
     from arena_trainers.lm.prompt_file import read_prompt_file
     from arena_trainers.runs.checks.preflight import _sizes_of
@@ -439,7 +437,7 @@ def of_conversations(folder: Path) -> None:
 def of_recipes(folder: Path) -> None:
     """A dry run imports nothing of a recipe; only checks before torch are made here."""
     from arena_envs.trust import no_code
-    from arena_trainers.cli.train import read_request
+    from arena_trainers.cli.train_request import read_request
     from arena_trainers.runs.checks import preflight
 
     recipe = {
@@ -726,10 +724,9 @@ def test_every_reader_has_read_a_canary(walk):
 
 
 def test_every_server_has_a_canary():
-    from arena_trainers.cli.main import app
+    from arena_trainers.cli.serve import serve_app
 
-    (serve,) = (g.typer_instance for g in app.registered_groups if g.name == "serve")
-    assert {command.name for command in serve.registered_commands} == {*SERVERS}
+    assert {command.name for command in serve_app.registered_commands} == {*SERVERS}
 
 
 def test_the_canaries_are_alive(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 import comparing
 import credit_bench
 import credit_runs
-from arena_trainers.cli.train import split
+from arena_trainers.cli.train_request import split
 from arena_trainers.runs import build_configs, load_recipe
 from arena_trainers.runs.settings import DEFAULT_RECIPE
 from arena_trainers.train import GamePlan

@@ -1,18 +1,15 @@
-"""The commands that start servers: `arena serve mcp`, `openenv`, `policy` and `web`."""
+"""The commands of `arena serve`, and those that serve games: `mcp`, `openenv` and `web`."""
 
-import errno
-import json
 import os
 import secrets
-import shlex
-import socket
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from arena_envs import extras
+from arena_trainers.cli.arguments import read_params
+from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
     AgainstOption,
     GameArgument,
@@ -20,26 +17,15 @@ from arena_trainers.cli.options import (
     MaxTurnsOption,
     ParamOption,
     PortOption,
-    read_params,
-    usage_errors,
+    group,
 )
-from arena_trainers.lm import smollm2
-from arena_trainers.lm.backends.vllm import RANKS, engine_rank
-from arena_trainers.lm.models import ADAPTER, adapter_base, find_model, model_folder
+from arena_trainers.cli.ports import _check_free
+from arena_trainers.cli.serve_policy import policy
+
+serve_app = group("serve", "Play in a browser; serve games or models.")
 
 
-def add_serve(app: typer.Typer) -> None:
-    """Adds the commands to the `arena` command."""
-    serve = typer.Typer(
-        no_args_is_help=True, help="Play in a browser; serve games or models."
-    )
-    serve.command("mcp")(mcp)
-    serve.command("openenv")(openenv)
-    serve.command("policy")(policy)
-    serve.command("web")(web)
-    app.add_typer(serve, name="serve")
-
-
+@serve_app.command("mcp")
 def mcp(
     against: AgainstOption = None,
     host: HostOption = "127.0.0.1",
@@ -77,6 +63,7 @@ def mcp(
         uvicorn.run(app, host=host, port=port, log_level="warning", use_colors=False)
 
 
+@serve_app.command("openenv")
 def openenv(
     game: GameArgument,
     seat: Annotated[
@@ -156,6 +143,10 @@ def _opponents(against: list[str] | None) -> str | list[str]:
     return named[0] if len(named) == 1 else named
 
 
+serve_app.command("policy")(policy)
+
+
+@serve_app.command("web")
 def web(
     against: Annotated[
         list[str] | None,
@@ -228,107 +219,3 @@ def _checked_token(token: str | None, is_wanted: bool) -> str | None:
             f"{told}; give a longer one, or leave it out to have one drawn"
         )
     return token
-
-
-def policy(
-    model: Annotated[str, typer.Argument(metavar="MODEL")],
-    options: Annotated[list[str] | None, typer.Argument(metavar="-- OPTION")] = None,
-    host: HostOption = "127.0.0.1",
-    port: PortOption = 8000,
-    lora_r: Annotated[
-        int, typer.Option(help="Largest rank of adapters that training sends; 0: none.")
-    ] = 0,
-    start: Annotated[
-        bool, typer.Option("--start", help="Start the server instead.")
-    ] = False,
-) -> None:
-    """Print the command of a vLLM server that generates for training.
-
-    MODEL is a run, a folder with a model or adapter, or an id of the Hugging Face hub. Give
-    vLLM's own options after --. Training with the server:
-
-    arena train --model MODEL --use_vllm true --vllm_mode server
-    --vllm_server_base_url http://127.0.0.1:8000
-
-    For example:
-
-    arena serve policy Qwen/Qwen3-0.6B --lora-r 16 --start -- --max-model-len 4096
-    """
-    with usage_errors():
-        _check_port(port)
-        if start:
-            extras.require(["vllm"], "vllm")
-        variables, command = server_command(model, lora_r, asks_hub=start)
-        served = command[command.index("--model") + 1]
-        command += ["--host", host, "--port", str(port), *(options or [])]
-    if start:
-        os.execve(sys.executable, [sys.executable, *command], os.environ | variables)
-    assigned = [f"{name}={value}" for name, value in variables.items()]
-    typer.echo(" ".join([*assigned, "python", shlex.join(command)]))
-    if not Path(served).is_dir():
-        typer.echo(
-            f"note: {served} is not on this machine, so its config was not read; vLLM "
-            "downloads it when the server starts",
-            err=True,
-        )
-
-
-def _check_port(port: int) -> None:
-    if not 0 < port < 2**16:
-        raise ValueError(f"want --port from 1 to 65535, got {port}")
-
-
-def _check_free(host: str, port: int) -> None:
-    """Listens at the address for a moment, as the server will."""
-    _check_port(port)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise ValueError(f"port {port} is in use; give another --port") from error
-        raise ValueError(
-            f"cannot listen at {host}, port {port}: {error.strerror}; give another "
-            "--host or --port"
-        ) from error
-
-
-def server_command(
-    model: str, lora_r: int = 0, asks_hub: bool = True
-) -> tuple[dict[str, str], list[str]]:
-    """Environment variables and the arguments of Python, without host and port.
-
-    Args:
-        model: a run, a folder with a model or adapter, or an id of the hub.
-        lora_r: largest rank of adapters that training sends; 0 for none.
-        asks_hub: whether to ask the hub if it has a model that is not on this machine.
-
-    Raises:
-        ValueError: there is no such model, or vLLM takes no such rank.
-    """
-    if not 0 <= lora_r <= RANKS[-1]:
-        raise ValueError(f"want --lora-r from 0 to {RANKS[-1]}, got {lora_r}")
-    name = str(Path(model, "model")) if Path(model, "model").is_dir() else model
-    base = adapter_base(name)
-    whole = base or name
-    if whole == smollm2.NAME:
-        folder: Path | None = model_folder(whole)
-    else:
-        folder = find_model(whole, asks_hub)
-    command = ["-m", "vllm.entrypoints.openai.api_server"]
-    command += ["--model", whole if folder is None else str(folder.absolute())]
-    # the log-probabilities that training reads; no sampling defaults of the model's folder
-    command += ["--logprobs-mode", "processed_logprobs", "--generation-config", "vllm"]
-    # with which training compares the weights
-    command += ["--worker-extension-cls", "arena_trainers.lm.backends.vllm.WeightSums"]
-    variables = {"VLLM_SERVER_DEV_MODE": "1"}  # allows to change weights
-    if lora_r:
-        variables["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "1"
-    if base is not None:
-        adapter = Path(name).absolute()
-        command += ["--lora-modules", f"{adapter}={adapter}"]
-        saved = json.loads((adapter / ADAPTER).read_text(encoding="utf-8"))
-        lora_r = max(lora_r, saved["r"])
-    if lora_r:
-        command += ["--enable-lora", "--max-lora-rank", str(engine_rank(lora_r))]
-    return variables, command

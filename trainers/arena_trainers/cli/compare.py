@@ -1,0 +1,219 @@
+"""The command `arena compare`."""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from arena_envs import make
+from arena_envs.doors import split
+from arena_envs.game import AnyGame
+from arena_envs.trust import named_only
+from arena_trainers.cli.arguments import listed, read_env
+from arena_trainers.cli.errors import usage_errors
+from arena_trainers.cli.options import (
+    AgainstOption,
+    AllowCodeOption,
+    CsvOption,
+    EpisodesOption,
+    JsonOption,
+    LatexOption,
+    PolicyOptions,
+    SeedOption,
+    TimeoutOption,
+    with_policy_options,
+)
+from arena_trainers.cli.output import one_form, show, show_warnings
+from arena_trainers.cli.progress import running
+from arena_trainers.cli.report import report as write_page
+from arena_trainers.runs.folder import CONFIG
+from arena_trainers.runs.settings import load_recipe
+from arena_wrappers import (
+    Policy,
+    as_policy,
+)
+
+if TYPE_CHECKING:
+    Measure = Callable[[], dict[str, float]]
+from arena_trainers.cli.unfinished import _end, _kept
+
+SUITE = "transfer"  # of `arena compare` without --suite and --games
+
+
+@with_policy_options
+def compare(
+    base: Annotated[str, typer.Argument(metavar="BASE")],
+    trained: Annotated[str, typer.Argument(metavar="TRAINED")],
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SUITE",
+            help="A suite of arena board, or a YAML file. [default: transfer]",
+        ),
+    ] = None,
+    games: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--games",
+            "-g",
+            metavar="GAME,GAME",
+            help="These games instead of a suite; repeatable.",
+            callback=listed,
+        ),
+    ] = None,
+    against: AgainstOption = None,
+    num_episodes: Annotated[
+        int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
+    ] = 100,
+    seed: SeedOption = 0,
+    equal_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--equal-tokens",
+            help="Also the plurality of as many replies of one seat as a team's tokens buy.",
+        ),
+    ] = False,
+    trained_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GAME,GAME",
+            help="Games of the training. [default: the run's]",
+            callback=listed,
+        ),
+    ] = None,
+    allow_code: AllowCodeOption = False,
+    *,
+    how: PolicyOptions,
+    timeout: TimeoutOption = None,
+    out: EpisodesOption = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="PAGE", help="Write a page; needs --out.")
+    ] = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    as_latex: LatexOption = False,
+) -> None:
+    """Compare two policies on the same seeds and seats.
+
+    The difference of their returns is paired by seeds, and recomputed from replayed records. In
+    cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
+    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
+    TRAINED, or by --trained-on. With --out the same command goes on after a stop or lost
+    episodes, as `arena eval` does.
+
+    For example:
+
+    arena compare lm:runs/a/start lm:runs/a/model --suite mars --out a.jsonl
+
+    arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
+    """
+    from arena_eval.comparison import ComparisonPlan, comparison_table
+
+    with usage_errors():
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        _check_report(report, out)
+        opponents, prompt = _compared_games(suite, games, against, allow_code)
+        known, told = training_games(trained, trained_on, allow_code=allow_code)
+        options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
+        options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
+        options |= {"timeout": timeout, "trained_on": known}
+        options["equal_tokens"] = equal_tokens
+        pair = _two(how, base, trained)
+        with _games_of_suite(is_default=not (games or suite)):
+            plan = ComparisonPlan(*pair, opponents, **options)
+    with running(_kept(out), policies=[base, trained]) as bar:
+        records = [{**row, "trained_on": told} for row in plan.run(bar)]
+    show_warnings([*plan.warnings])
+    show(form, records, records, lambda _: [comparison_table(records)])
+    _write_report(report, out)
+    _end(plan.unanswered, out)
+
+
+def _check_report(report: Path | None, out: Path | None) -> None:
+    if report and out is None:
+        raise ValueError("want --out FILE with --report, got none; add it")
+
+
+def _write_report(report: Path | None, out: Path | None) -> None:
+    if report and out is not None:
+        with redirect_stdout(sys.stderr):
+            write_page(paths=[out], out=report)
+
+
+@contextmanager
+def _games_of_suite(*, is_default: bool) -> Iterator[None]:
+    """Says in an error that the games are those of a suite, if nobody named them."""
+    try:
+        yield
+    except ValueError as error:
+        if not is_default:
+            raise
+        raise ValueError(
+            f"no --games are given, so that all games of the suite {SUITE} are played, and one "
+            f"cannot be: {error}; name games: --games kuhn_poker"
+        ) from error
+
+
+def _two(how: PolicyOptions, base: str, trained: str) -> "tuple[Policy, Policy]":
+    """Both policies; the same one twice if the strings are equal."""
+    found = how.policies([base] if base == trained else [base, trained])
+    if len(found) != len({base, trained}):
+        raise ValueError(f"want two policies, got {len(found)}: name past:RUN@STEP")
+    policies = [*map(as_policy, found)]
+    return policies[0], policies[-1]
+
+
+def _compared_games(
+    suite: str | None,
+    games: Sequence[str] | None,
+    against: Sequence[str] | None,
+    allow_code: bool,
+) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
+    """The opponents by game, and prompt options; --games are in place of a suite's."""
+    from arena_eval.tournament import load_suite
+
+    if games and suite:
+        raise ValueError("want --suite or --games, got both; leave one out")
+    if games:
+        return dict.fromkeys(games, against or ()), {}
+    given = load_suite(suite or SUITE, allow_code=allow_code).given
+    opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
+    return opponents, given["prompts"]["plain"]
+
+
+def training_games(
+    policy: str, given: Sequence[str] | None, *, allow_code: bool = False
+) -> tuple[list[AnyGame] | None, list[str]]:
+    """The games that a model was trained on, as given or as the runs of its folder say.
+
+    Args:
+        policy: the model.
+        given: the games, where an operator names them.
+        allow_code: whether the files of the runs may name code.
+    """
+    from arena_trainers.train.games import checked_entry, expanded
+
+    if given:
+        return [read_env(game, None, None).game for game in given], list(given)
+    listing: list[Any] = []
+    seen: set[Path] = set()
+    while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
+        folder = Path(match[2]).absolute()
+        near = (
+            one for one in (folder, *folder.parents[:2]) if (one / CONFIG).is_file()
+        )
+        if (run := next(near, None)) is None or run in seen:
+            break
+        seen.add(run)
+        settings = load_recipe(str(run / CONFIG))
+        games = settings.get("games") or ()
+        listing += split(games) if isinstance(games, str) else games
+        policy = f"lm:{settings.get('model')}"  # the run that it started from
+    with named_only(allow_code=allow_code):
+        entries = [*map(checked_entry, expanded(listing))]
+        found = [make(one["id"], **one.get("params", {})).game for one in entries]
+    return found or None, [str(one["id"]) for one in entries]
