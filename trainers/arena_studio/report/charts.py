@@ -9,10 +9,8 @@ rollouts. The parts of a curve have its number as `data-curve`; the page has the
 import io
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -21,7 +19,6 @@ from arena_envs.checks import is_number
 from arena_envs.extras import import_extra
 from arena_studio.report.episodes import printable
 
-_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 Records = Sequence[Mapping[str, Any]]
 Points = Sequence[tuple[int, float]]
 Ranges = Mapping[str, tuple[float, float]]
@@ -78,6 +75,139 @@ class Chart:
     is_stacked: bool = False
 
 
+@dataclass(frozen=True)
+class ChartSpec:
+    """A chart of metrics.
+
+    Attributes:
+        title: of the chart, with the unit.
+        labels: labels of curves by metric, a regular expression; a label may name its groups.
+        levels: by name, the part and the key of a constant value in `results.json`.
+        min_curves: with fewer curves there is no chart.
+        low: as in `Chart`.
+        high: as in `Chart`.
+        reach: as in `Chart`.
+        is_stacked: as in `Chart`.
+    """
+
+    title: str
+    labels: Mapping[str, str]
+    levels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    min_curves: int = 1
+    low: float | None = None
+    high: float | None = None
+    reach: float = -math.inf
+    is_stacked: bool = False
+
+
+# the charts after those of returns, in order
+CHARTS = (
+    ChartSpec(
+        title="Exact NashConv",
+        labels={"arena/nash_conv": "NashConv"},
+        levels={"uniform random play": ("nash_conv", "uniform")},
+        low=0,
+    ),
+    ChartSpec(
+        title="Legal replies, share",
+        labels={"arena/legal_rate": "legal"},
+        low=0,
+        high=1,
+    ),
+    ChartSpec(
+        title="Invalid replies by reason, share",
+        labels={"arena/invalid/(.*)": r"\1"},
+        low=0,
+    ),
+    ChartSpec(
+        title="Length of replies, tokens",
+        labels={"arena/reply_tokens": "mean"},
+        low=0,
+    ),
+    ChartSpec(
+        title="KL to the reference, nats per token",
+        labels={"kl": "KL"},
+        low=0,
+        reach=0.1,
+    ),
+    ChartSpec(
+        title="Entropy, nats per token",
+        labels={"entropy": "entropy"},
+        low=0,
+    ),
+    ChartSpec(
+        title="Flat groups, share",
+        labels={"arena/flat_groups": "flat", "arena/dropped_groups": "dropped"},
+        low=0,
+        high=1,
+    ),
+    ChartSpec(
+        title="Episodes of each game, share",
+        labels={"arena/(.+)/episode_share": r"\1"},
+        min_curves=2,
+        low=0,
+        high=1,
+    ),
+    ChartSpec(
+        title="Pools without advantages, share",
+        labels={r"arena/(.+)/(player_\d+)/flat_pools": r"\1 \2"},
+        low=0,
+        high=1,
+    ),
+    ChartSpec(
+        title="Standard deviation of advantages",
+        labels={r"arena/(.+)/(player_\d+)/advantage_std": r"\1 \2"},
+        low=0,
+    ),
+    ChartSpec(
+        title="Mean of advantages",
+        labels={r"arena/(.+)/(player_\d+)/advantage_mean": r"\1 \2"},
+    ),
+    ChartSpec(
+        title="Loss",
+        labels={"loss": "loss"},
+    ),
+    ChartSpec(
+        title="Error of the critic, mean square",
+        labels={"arena/critic_error": "error"},
+        low=0,
+    ),
+    ChartSpec(
+        title="Split of wall time, share",
+        labels={"arena/time/(.*)": r"\1"},
+        low=0,
+        high=1,
+        is_stacked=True,
+    ),
+    ChartSpec(
+        title="Episodes per second",
+        labels={"arena/episodes_per_second": "episodes"},
+        low=0,
+    ),
+    ChartSpec(
+        title="Tokens per second",
+        labels={"arena/tokens_per_second/(.*)": r"\1"},
+        low=0,
+    ),
+)
+
+# metrics that a report names where they are missing, by what they are
+METRICS = {
+    "exact NashConv": "arena/nash_conv",
+    "return per seat": "arena/GAME/player_0/return",
+    "score against the start": "arena/GAME/against_start",
+    "returns by opponent": "arena/GAME/against/OPPONENT/return",
+    "legal replies": "arena/legal_rate",
+    "length of replies": "arena/reply_tokens",
+    "KL to the reference": "kl",
+    "entropy": "entropy",
+    "share of flat groups": "arena/flat_groups",
+    "share of each game": "arena/GAME/episode_share",
+    "share of flat pools": "arena/GAME/flat_pools",
+    "split of time": "arena/time/PART",
+}
+
+
 def charts_of(
     metrics: Records, results: Mapping[str, Any], ranges: Ranges | None = None
 ) -> list[Chart]:
@@ -91,29 +221,43 @@ def charts_of(
     values = _series(metrics)
     first = [*_return_charts(values, results, ranges or {}), _start_chart(values)]
     charts = [chart for chart in first if chart.lines]
-    for look in map(dict, _DATA["charts"]):
-        curves, least = look.pop("curves"), look.pop("least", 1)
-        lines = [
-            Curve(found.expand(label), values[key])
-            for pattern, label in curves.items()
-            for key in values
-            if (found := re.fullmatch(pattern, key))
+    for spec in CHARTS:
+        curves = [
+            Curve(match.expand(label), values[metric])
+            for pattern, label in spec.labels.items()
+            for metric in values
+            if (match := re.fullmatch(pattern, metric))
         ]
-        levels: dict[str, Any] = {
-            name: value
-            for name, (part, key) in look.pop("levels", {}).items()
-            if is_number(value := _mapping(results.get(part)).get(key))
-        }
-        if len(lines) >= least:
-            charts.append(Chart(lines=lines, levels=levels, **look))
+        if len(curves) >= spec.min_curves:
+            charts.append(_chart(spec, curves, results))
     return charts
+
+
+def _chart(
+    spec: ChartSpec, curves: Sequence[Curve], results: Mapping[str, Any]
+) -> Chart:
+    """The chart of some curves, with the constant values of `results.json`."""
+    levels: dict[str, float] = {}
+    for name, (part, key) in spec.levels.items():
+        value = _mapping(results.get(part)).get(key)
+        if is_number(value):
+            levels[name] = value
+    return Chart(
+        title=spec.title,
+        lines=curves,
+        levels=levels,
+        low=spec.low,
+        high=spec.high,
+        reach=spec.reach,
+        is_stacked=spec.is_stacked,
+    )
 
 
 def missing_from(metrics: Records) -> list[str]:
     """The curves that `metrics.jsonl` has no values for, with their names there."""
     values = _series(metrics)
     found = []
-    for title, name in _DATA["metrics"].items():
+    for title, name in METRICS.items():
         pattern = re.sub("GAME|OPPONENT|PART", ".+", name).replace("_0", r"_\d+")
         if not any(re.fullmatch(pattern, key) for key in values):
             found.append(f"{title} ({name})")
@@ -198,7 +342,13 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 COLORS = ("#3b82f6", "#ea7317", "#22a35a", "#a855f7", "#e0457b", "#8a8f98")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("", "5 2", "1.5 1.5", "6 2 1.5 2")  # in widths of the line
-SHAPES: dict[str, str] = _DATA["shapes"]  # polygons around (0, 0)
+SHAPES = {  # polygons around (0, 0), by marker
+    "s": "-3,-3 3,-3 3,3 -3,3",
+    "^": "0,-3.5 3.5,3 -3.5,3",
+    "D": "0,-4 4,0 0,4 -4,0",
+    "v": "0,3.5 3.5,-3 -3.5,-3",
+    "P": "-1,-3 1,-3 1,-1 3,-1 3,1 1,1 1,3 -1,3 -1,1 -3,1 -3,-1 -1,-1",
+}
 
 
 class CurveStyle(NamedTuple):
@@ -291,7 +441,21 @@ PAGE_COLORS = {INK: "currentColor", RULE: "var(--line)"}
 CURVE = "curve-"  # begins the ids of a curve's parts
 NOISE = 1e-9
 RADIUS = 7.0  # of what can be clicked, in units
-SETTINGS: dict[str, Any] = _DATA["settings"]
+SETTINGS: dict[str, Any] = {  # of matplotlib
+    "svg.fonttype": "none",
+    "svg.hashsalt": "arena",
+    "font.size": 9,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": RULE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.dpi": 72,
+}
 ElementTree.register_namespace("", SVG)
 ElementTree.register_namespace("xlink", XLINK)
 

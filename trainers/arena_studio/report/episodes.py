@@ -1,6 +1,5 @@
 """Recorded episodes: lines of files, facts, lines of text, scenes; steps through them in a terminal."""
 
-import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -443,9 +442,20 @@ def value_lines(solved: Solved, place: int) -> list[str]:
     return [*lines, f"{' ' * 12}expected returns if {solved.reference}"]
 
 
-_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-KEYS = {key: does for does, keys in _DATA["keys"].items() for key in keys}
-HELP: str = _DATA["help"]
+HELP = "right/left: turn  down/up: episode  0/$: ends  r/R: large regret  v: viewer  q: quit"
+KEYS_OF_COMMANDS = {  # arrows, Home and End as terminals send them
+    "next": ["\x1b[C", " ", "n"],
+    "back": ["\x1b[D", "p"],
+    "next episode": ["\x1b[B", "j"],
+    "previous episode": ["\x1b[A", "k"],
+    "first": ["\x1b[H", "\x1b[1~", "0"],
+    "last": ["\x1b[F", "\x1b[4~", "$"],
+    "next regret": ["r"],
+    "previous regret": ["R"],
+    "viewer": ["v"],
+    "quit": ["q", "\x03", "\x04"],
+}
+KEYS = {key: command for command, keys in KEYS_OF_COMMANDS.items() for key in keys}
 
 
 class Stepper:

@@ -6,7 +6,6 @@ import hmac
 import json
 import secrets
 import time
-import tomllib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,9 +33,19 @@ COMPUTES = 5.0  # cost of a request that computes, such as the values of moves
 NUM_COMPUTING = 2  # of them at once
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 FOLDER = files("arena_studio.web")
-_DATA = tomllib.loads(FOLDER.joinpath("app.toml").read_text("utf-8"))
-ASSETS: dict[str, tuple[str, str]] = _DATA["assets"]
-HEADERS: dict[str, str] = _DATA["headers"]
+ASSETS = {  # files of the page by path, each with its type
+    "/": ("index.html", "text/html"),
+    "/app.js": ("app.js", "text/javascript"),
+    "/style.css": ("style.css", "text/css"),
+}
+HEADERS = {  # of every answer
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 @dataclass(frozen=True)
