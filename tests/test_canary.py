@@ -223,7 +223,7 @@ def of_datasets(folder: Path) -> None:
 
 
 def of_runs(folder: Path) -> None:
-    from arena_studio.report.page import _results
+    from arena_studio.report.run_files import _results
     from arena_trainers.cli.compare import training_games
     from arena_trainers.cli.sweep import _swept
 

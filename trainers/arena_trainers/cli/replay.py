@@ -8,19 +8,17 @@ from typing import Annotated
 import typer
 
 from arena_envs.trust import named_only
+from arena_studio.report.episode_text import episode_lines
 from arena_studio.report.episodes import (
     BadLine,
     Recorded,
-    Stepper,
     count_lines,
-    episode_lines,
     not_blank,
     read_lines,
 )
-from arena_studio.report.page import (
-    sheet,
-    write_replay,
-)
+from arena_studio.report.page import write_replay
+from arena_studio.report.sheet import sheet
+from arena_studio.report.stepper import Stepper
 from arena_trainers.cli.arguments import check_out
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import AllowCodeOption

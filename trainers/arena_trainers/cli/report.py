@@ -7,22 +7,15 @@ from typing import Annotated
 import typer
 
 from arena_envs.trust import named_only
-from arena_studio.report.episodes import (
-    BadLine,
-)
-from arena_studio.report.page import (
-    EVALUATED,
+from arena_studio.report.episodes import BadLine
+from arena_studio.report.played_report import (
     MATCHES,
-    METRICS,
-    SECONDS,
-    RunFiles,
-    follow,
     played_page,
     read_evaluation,
-    read_runs,
     read_tournament,
-    report_page,
 )
+from arena_studio.report.run_files import EVALUATED, METRICS, RunFiles, read_runs
+from arena_studio.report.run_report import SECONDS, follow, report_page
 from arena_trainers.cli.arguments import check_out
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import AllowCodeOption

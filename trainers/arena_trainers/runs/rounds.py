@@ -18,7 +18,8 @@ from arena_envs.doors import broken
 from arena_eval.baselines import prepared
 from arena_eval.exploit import nash_convs
 from arena_eval.matches import EvaluationPlan
-from arena_studio.report.charts import Chart, Curve, figure_of
+from arena_studio.report.charts import figure_of
+from arena_studio.report.curves import Chart, Curve
 from arena_trainers.checkpoint import (
     check_whole,
     files_of,

@@ -11,7 +11,8 @@ import torch
 from transformers import PrinterCallback
 
 from arena_eval import legal_rate
-from arena_studio.report.page import read_run_files, report_page
+from arena_studio.report.run_files import read_run_files
+from arena_studio.report.run_report import report_page
 from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.runs.folder import (

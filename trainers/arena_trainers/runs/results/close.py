@@ -20,8 +20,9 @@ from transformers import TrainingArguments
 import arena_envs
 from arena_envs.game import bounds_of
 from arena_eval.baselines import solver_of
-from arena_studio.report.charts import PICTURED, charts_of, figure_of
-from arena_studio.report.page import metric_records
+from arena_studio.report.charts import PICTURED, figure_of
+from arena_studio.report.curves import charts_of
+from arena_studio.report.run_files import metric_records
 from arena_studio.report.tables import SHARES, TextTable, result_tables
 from arena_trainers.runs.folder import METRICS, RESULTS
 from arena_trainers.runs.results.measure import (

@@ -1,0 +1,143 @@
+"""The episodes of a page as compressed JSON, which its script shows."""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from arena_envs.scenes.svg import drawing_of
+from arena_eval.move_values import MoveSolver, MoveValues
+from arena_eval.rollouts import TurnCredit
+from arena_studio.report.episodes import (
+    Recorded,
+    outcome_of,
+    parsed_part,
+    policies_of,
+    seats_of,
+)
+from arena_studio.report.estimates import estimates_of
+from arena_studio.report.frames import frames_of
+from arena_wrappers import Episode, Turn
+
+Interned = dict[Any, int]  # values that are stored once, each with its number
+
+
+def _number(values: Interned, value: Any) -> int:
+    return values.setdefault(value, len(values))
+
+
+def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
+    """The episodes of a page.
+
+    Returns:
+        `texts`: strings that prompts are made of; `elements`: SVG elements; `pictures`: width,
+        height and the numbers of elements; `episodes`: everything else. Equal texts, elements
+        and pictures are stored once.
+    """
+    solver = MoveSolver()
+    texts, elements, pictures = Interned(), Interned(), Interned()
+    element = partial(_number, elements)
+    found, episodes = list(recorded), []
+    for one, estimates in zip(found, estimates_of(found), strict=True):
+        line, (episode, credit), source, moment = one
+        frames = frames_of(episode)
+        drawn = []
+        for scenes in frames.scenes:
+            views = []
+            for scene in scenes:
+                width, height, parts = drawing_of(scene)
+                picture = width, height, tuple(map(element, parts))
+                views.append(_number(pictures, picture))
+            drawn.append(views)
+        solved = solver.solve(frames.game, episode.turns, frames.states)
+        turns = [
+            _turn(episode, turn, earned, texts) | {"moves": _moves(values, texts)}
+            for turn, earned, values in zip(
+                episode.turns, credit, solved.turns, strict=True
+            )
+        ]
+        facts = _facts(episode)
+        facts["solver"] = {"reference": solved.reference, "fault": solved.fault}
+        facts |= {"source": source, "line": line, "estimates": estimates}
+        facts["moment"] = moment or source
+        facts |= {"viewers": frames.viewers, "fault": frames.fault}
+        episodes.append({**facts, "frames": drawn, "turns": turns})
+    return {
+        **{"texts": [*texts], "elements": [*elements], "pictures": [*pictures]},
+        "episodes": episodes,
+    }
+
+
+def packed(data: dict[str, Any]) -> str:
+    """The data as base64 of gzipped JSON, which no HTML can break.
+
+    Raises:
+        ValueError: a number is not finite; browsers read no such JSON.
+    """
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _facts(episode: Episode) -> dict[str, Any]:
+    policies = policies_of(episode)
+    return {
+        "game": episode.game,
+        "params": dict(episode.params),
+        "seed": str(episode.seed),  # JavaScript has no integers of 64 bits
+        "sample": str(episode.sample),
+        "parent": episode.parent,
+        "branch": episode.branch,
+        "policies": [policies.get(s, "") for s in seats_of(episode)],
+        "returns": list(episode.returns),
+        "measures": dict(episode.measures),
+        "outcome": outcome_of(episode),
+    }
+
+
+def _turn(
+    episode: Episode, turn: Turn, earned: TurnCredit | None, texts: Interned
+) -> dict[str, Any]:
+    return {
+        "index": turn.index,
+        "seat": turn.seat,
+        "policy": turn.policy,
+        "messages": [[m["role"], _number(texts, m["content"])] for m in turn.messages],
+        "legal": _number(texts, ", ".join(turn.legal)),
+        "reply": turn.reply,
+        "generations": [[g.role, g.text, g.parent] for g in turn.generations],
+        "parsed": parsed_part(episode, turn),
+        "invalid": turn.invalid,
+        "detail": turn.detail,
+        "cut": turn.truncated,
+        "rewards": dict(turn.rewards),
+        "credit": None if earned is None else _credit(earned),
+    }
+
+
+def _moves(found: MoveValues | None, texts: Interned) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "actions": [_number(texts, action) for action in found.actions],
+        "values": [_short(value) for value in found.values],
+        "played": found.played,
+        "regret": None if found.regret is None else _short(found.regret),
+        "large": found.is_large,
+    }
+
+
+def _short(value: float) -> float:
+    """The value with six digits, for small pages."""
+    return float(f"{value:.6g}")
+
+
+def _credit(earned: TurnCredit) -> dict[str, Any]:
+    values = asdict(earned)
+    advantage = earned.advantage
+    if isinstance(advantage, Sequence):
+        values["tokens"] = list(advantage)
+        values["advantage"] = sum(advantage) / len(advantage) if advantage else 0.0
+    return values
