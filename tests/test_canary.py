@@ -225,7 +225,7 @@ def of_datasets(folder: Path) -> None:
 def of_runs(folder: Path) -> None:
     from arena_studio.report.run_files import _results
     from arena_trainers.cli.compare import training_games
-    from arena_trainers.cli.sweep import _swept
+    from arena_trainers.cli.sweep import _records
 
     config = {"games": ["kuhn_poker", {"id": "nim", "params": {"pile_sizes": [1, 2]}}]}
     config |= {"model": "tiny", "credit": "mars", "opponents": "past_selves"}
@@ -239,7 +239,7 @@ def of_runs(folder: Path) -> None:
     json_lines(folder / "rollouts/step-1.jsonl", records()[0])
     for result in mutants(results):
         (folder / "results.json").write_text(json.dumps(result))
-        tried(lambda: list(_swept({"a": [folder]})))
+        tried(lambda: list(_records({"a": [folder]})))
         tried(_results, folder / "results.json")
     (folder / "results.json").unlink()
     for settings in mutants(config):

@@ -191,7 +191,7 @@ def fault_of_training(tokens: list[str]) -> str | None:
         if not (word == "1" and number and not tokens[number - 1].startswith("-"))
     ]
     try:
-        recipe, given = REQUEST.split(REQUEST.without_flags(tokens)[0])
+        recipe, given = REQUEST.recipe_and_overrides(REQUEST.without_flags(tokens)[0])
         settings = (
             {} if recipe is None or is_file(recipe) else REQUEST.load_recipe(recipe)
         )

@@ -11,7 +11,7 @@ from arena_eval.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_studio.report.comparison import (
     compared_charts,
     compared_tables,
-    named,
+    name_sources,
     setting_table,
     start_table,
 )
@@ -79,7 +79,7 @@ def test_curves_of_runs_lie_in_one_chart(folders):
 
 
 def test_results_settings_and_starts_stand_side_by_side(folders):
-    runs = named(read_runs(folders, 2))
+    runs = name_sources(read_runs(folders, 2))
     (stages,) = compared_tables(runs)
     assert stages.heads[:2] == ["policy", "run"]
     assert [row[:2] for row in stages.rows] == [["after", "a"], ["after", ATTACK]]

@@ -50,7 +50,7 @@ class CurveStyle(NamedTuple):
     dashes: str
 
 
-class Key(NamedTuple):
+class LegendEntry(NamedTuple):
     """An entry of a legend.
 
     Attributes:
@@ -64,58 +64,60 @@ class Key(NamedTuple):
     sample: str
 
 
-def looks_of(lines: Sequence[Curve]) -> list[CurveStyle]:
+def styles_of(curves: Sequence[Curve]) -> list[CurveStyle]:
     """The look of each curve of a chart.
 
     In a comparison the run chooses the color, and the name of the curve within its run the
     dashes. In other charts colors come first; dashes tell more curves than colors apart.
     """
-    series = list(dict.fromkeys(line.series for line in lines))
-    looks = []
-    for place, line in enumerate(lines):
+    series = list(dict.fromkeys(curve.series for curve in curves))
+    styles = []
+    for place, curve in enumerate(curves):
         color, dash = place % len(COLORS), place // len(COLORS)
-        if line.run is not None:
-            color, dash = line.run, series.index(line.series)
+        if curve.run is not None:
+            color, dash = curve.run, series.index(curve.series)
         dashes = DASHES[dash % len(DASHES)]
-        looks.append(CurveStyle(COLORS[color], MARKERS[color], dashes))
-    return looks
+        styles.append(CurveStyle(COLORS[color], MARKERS[color], dashes))
+    return styles
 
 
-def legend_of(chart: Chart) -> list[Key]:
+def legend_of(chart: Chart) -> list[LegendEntry]:
     """The entries of a chart's legend; none for a single curve."""
     if len(chart.lines) + len(chart.levels) < 2:
         return []
     keys = [
-        Key(number, line.label, _sample(look))
-        for number, (line, look) in enumerate(
-            zip(chart.lines, looks_of(chart.lines), strict=True)
+        LegendEntry(number, curve.label, _sample(look))
+        for number, (curve, look) in enumerate(
+            zip(chart.lines, styles_of(chart.lines), strict=True)
         )
     ]
     for name in chart.levels:
         color = _level_color(chart, name)
         style = CurveStyle(PAGE_COLORS.get(color, color), "", "5 2")
-        keys.append(Key(None, name, _sample(style)))
+        keys.append(LegendEntry(None, name, _sample(style)))
     return keys
 
 
 def _level_color(chart: Chart, name: str) -> str:
     """The color of the curve whose label begins the name; else that of texts."""
-    looks = zip(chart.lines, looks_of(chart.lines), strict=True)
-    own = (look.color for line, look in looks if name.startswith(f"{line.label} "))
-    return next(own, INK)
+    styles = zip(chart.lines, styles_of(chart.lines), strict=True)
+    colors = (
+        style.color for curve, style in styles if name.startswith(f"{curve.label} ")
+    )
+    return next(colors, INK)
 
 
-def _sample(look: CurveStyle) -> str:
+def _sample(style: CurveStyle) -> str:
     """An SVG element of 28 by 10 units."""
-    line = f'<path d="M1 5H27" stroke="{look.color}" stroke-width="1.6"'
-    line += f' stroke-dasharray="{look.dashes}"/>' if look.dashes else "/>"
+    line = f'<path d="M1 5H27" stroke="{style.color}" stroke-width="1.6"'
+    line += f' stroke-dasharray="{style.dashes}"/>' if style.dashes else "/>"
     shape = ""
-    if look.marker == "o":
-        shape = f'<circle cx="14" cy="5" r="3" fill="{look.color}"/>'
-    elif look.marker:
-        points = SHAPES[look.marker]
+    if style.marker == "o":
+        shape = f'<circle cx="14" cy="5" r="3" fill="{style.color}"/>'
+    elif style.marker:
+        points = SHAPES[style.marker]
         place = 'transform="translate(14 5)"'
-        shape = f'<polygon {place} points="{points}" fill="{look.color}"/>'
+        shape = f'<polygon {place} points="{points}" fill="{style.color}"/>'
     return f'<svg viewBox="0 0 28 10" width="28" height="10" aria-hidden="true">{line}{shape}</svg>'
 
 
@@ -231,7 +233,7 @@ def figure_of(
 def _draw(axes: Any, chart: Chart) -> list[list[float]]:
     """Draws the curves; returns the height at which each point stands."""
     tops, below = [], dict[int, float]()
-    looks = looks_of(chart.lines)
+    looks = styles_of(chart.lines)
     for number, (line, look) in enumerate(zip(chart.lines, looks, strict=True)):
         mark = {"color": look.color, "gid": f"{CURVE}{number}"}
         steps = [step for step, _ in line.points]

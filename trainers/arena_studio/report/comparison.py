@@ -20,23 +20,19 @@ from arena_studio.report.tables import (
 from arena_wrappers import without_lost
 
 
-def named(runs: Sequence[RunFiles]) -> list[RunFiles]:
+def name_sources(runs: Sequence[RunFiles]) -> list[RunFiles]:
     """The runs of a comparison; sources of episodes begin with the name of their run.
 
     Raises:
         ValueError: a run has no game in common with the first one, as far as their games are
             known.
     """
-    keys = [{key for record in run.metrics for key in record} for run in runs]
-    games = [
-        {match["game"] for key in own if (match := PLAYER.fullmatch(key))}
-        for own in keys
-    ]
-    for run, own in zip(runs[1:], games[1:], strict=True):
-        if own and games[0] and not own & games[0]:
+    games = [_games_of(run) for run in runs]
+    for run, run_games in zip(runs[1:], games[1:], strict=True):
+        if run_games and games[0] and not run_games & games[0]:
             raise ValueError(
                 f"want runs with a game in common, got {', '.join(sorted(games[0]))} "
-                f"({runs[0].name}) and {', '.join(sorted(own))} ({run.name}); write a "
+                f"({runs[0].name}) and {', '.join(sorted(run_games))} ({run.name}); write a "
                 "report of each"
             )
     return [
@@ -51,19 +47,27 @@ def named(runs: Sequence[RunFiles]) -> list[RunFiles]:
     ]
 
 
+def _games_of(run: RunFiles) -> set[str]:
+    """The games of a run, as far as its metrics name them."""
+    metrics = {metric for record in run.metrics for metric in record}
+    return {match["game"] for m in metrics if (match := PLAYER.fullmatch(m))}
+
+
 def compared_charts(runs: Sequence[RunFiles]) -> list[Chart]:
     """The charts of all runs, laid over each other by title.
 
     Parts of a whole are not stacked, because the runs would cover each other.
     """
-    found: dict[str, list[tuple[int, Chart]]] = {}
+    charts_by_title: dict[str, list[tuple[int, Chart]]] = {}
     for number, run in enumerate(runs):
         for chart in charts_of(run.metrics, run.results):
-            found.setdefault(chart.title, []).append((number, chart))
-    return [_merged(charts, runs) for charts in found.values()]
+            charts_by_title.setdefault(chart.title, []).append((number, chart))
+    return [_merge_charts(charts, runs) for charts in charts_by_title.values()]
 
 
-def _merged(charts: Sequence[tuple[int, Chart]], runs: Sequence[RunFiles]) -> Chart:
+def _merge_charts(
+    charts: Sequence[tuple[int, Chart]], runs: Sequence[RunFiles]
+) -> Chart:
     series = {line.label for _, chart in charts for line in chart.lines}
     lines, levels = [], dict[str, float]()
     for number, chart in charts:
@@ -80,64 +84,71 @@ def _merged(charts: Sequence[tuple[int, Chart]], runs: Sequence[RunFiles]) -> Ch
 
 def compared_tables(runs: Sequence[RunFiles]) -> list[TextTable]:
     """The tables of results, in which the rows of all runs stand together."""
-    found: dict[str, list[tuple[str, TextTable]]] = {}
+    tables_by_title: dict[str, list[tuple[str, TextTable]]] = {}
     for run in runs:
         for table in result_tables(run.results):
-            found.setdefault(table.title, []).append((run.name, table))
-    return [_joined(title, tables) for title, tables in found.items()]
+            tables_by_title.setdefault(table.title, []).append((run.name, table))
+    return [_merge_tables(title, tables) for title, tables in tables_by_title.items()]
 
 
-def _joined(title: str, tables: Sequence[tuple[str, TextTable]]) -> TextTable:
+def _merge_tables(title: str, tables: Sequence[tuple[str, TextTable]]) -> TextTable:
     """Rows in order of their keys, such as opponent and seat, then of the run."""
     heads = max((table.heads for _, table in tables), key=len)
-    keys = tables[0][1].num_keys
-    found: dict[Any, list[list[str | TableCell]]] = {}
+    num_keys = tables[0][1].num_keys
+    rows_by_key: dict[Any, list[list[str | TableCell]]] = {}
     for name, table in tables:
         for row in table.rows:
-            filled = [*row, *[NONE] * (len(heads) - len(row))]
-            joined = [*filled[:keys], name, *filled[keys:]]
-            found.setdefault(tuple(row[:keys]), []).append(joined)
-    rows = [row for same in found.values() for row in same]
-    return TextTable(title, [*heads[:keys], "run", *heads[keys:]], rows)
+            padded_row = [*row, *[NONE] * (len(heads) - len(row))]
+            row_with_run = [*padded_row[:num_keys], name, *padded_row[num_keys:]]
+            rows_by_key.setdefault(tuple(row[:num_keys]), []).append(row_with_run)
+    rows = [row for rows_of_key in rows_by_key.values() for row in rows_of_key]
+    return TextTable(title, [*heads[:num_keys], "run", *heads[num_keys:]], rows)
 
 
 def setting_table(runs: Sequence[RunFiles]) -> TextTable:
     """The settings in which the runs differ, a column for each run."""
     settings = [_settings(run.config) for run in runs]
-    names = dict.fromkeys(name for found in settings for name in found)
+    names = dict.fromkeys(name for run_settings in settings for name in run_settings)
     rows = []
     for name in names:
-        given = [found.get(name, "not set") for found in settings]
-        if name == "games":  # a list of one game means the same as the game
-            given = [g[0] if isinstance(g, list) and len(g) == 1 else g for g in given]
-        values = [str(value) for value in given]
-        if len(set(values)) > 1:
-            rows.append([str(name), *values])
+        cells = [_setting_cell(run_settings, name) for run_settings in settings]
+        if len(set(cells)) > 1:
+            rows.append([str(name), *cells])
     return TextTable(
         "Settings that differ", ["setting", *(run.name for run in runs)], rows
     )
 
 
+def _setting_cell(settings: Mapping[str, Any], name: str) -> str:
+    value = settings.get(name, "not set")
+    if name == "games" and isinstance(value, list) and len(value) == 1:
+        value = value[0]  # a list of one game means the same as the game
+    return str(value)
+
+
 def _settings(config: str) -> Mapping[str, Any]:
     try:
-        found = yaml.safe_load(config)
+        settings = yaml.safe_load(config)
     except yaml.YAMLError:
         return {}  # the page shows the text
-    return found if isinstance(found, Mapping) else {}
+    return settings if isinstance(settings, Mapping) else {}
 
 
 def start_table(runs: Sequence[RunFiles]) -> TextTable:
     """The starts of which several runs have episodes, with the mean returns of each run."""
-    found: dict[tuple[str, ...], dict[int, list[Recorded]]] = {}
+    groups_by_start: dict[tuple[str, ...], dict[int, list[Recorded]]] = {}
     for number, run in enumerate(runs):
         for line in run.episodes:
             episode = line.rollout.episode
             params = str(dict(episode.params))
             start = line.moment, episode.game, str(episode.seed), params
-            found.setdefault(start, {}).setdefault(number, []).append(line)
+            groups_by_start.setdefault(start, {}).setdefault(number, []).append(line)
     rows = [
-        [*start[:3], *(_start_cell(groups.get(n, [])) for n in range(len(runs)))]
-        for start, groups in found.items()
+        [
+            *start[:3],
+            *(_start_cell(groups.get(number, [])) for number in range(len(runs))),
+        ]
+        for start, groups in groups_by_start.items()
         if len(groups) > 1
     ]
     heads = ["from", "game", "seed", *(run.name for run in runs)]

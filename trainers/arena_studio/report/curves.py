@@ -223,7 +223,7 @@ def _chart(
     spec: ChartSpec, curves: Sequence[Curve], results: Mapping[str, Any]
 ) -> Chart:
     """The chart of some curves, with the constant values of `results.json`."""
-    levels: dict[str, float] = {}
+    levels: dict[str, Any] = {}
     for name, (part, key) in spec.levels.items():
         value = _mapping(results.get(part)).get(key)
         if is_number(value):
@@ -242,22 +242,22 @@ def _chart(
 def missing_from(metrics: Records) -> list[str]:
     """The curves that `metrics.jsonl` has no values for, with their names there."""
     values = _series(metrics)
-    found = []
+    missing_names = []
     for title, name in METRICS.items():
         pattern = re.sub("GAME|OPPONENT|PART", ".+", name).replace("_0", r"_\d+")
         if not any(re.fullmatch(pattern, key) for key in values):
-            found.append(f"{title} ({name})")
-    return found
+            missing_names.append(f"{title} ({name})")
+    return missing_names
 
 
 def _series(metrics: Records) -> dict[str, Points]:
     """The finite numbers of each metric by step."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    series: dict[str, list[tuple[int, float]]] = {}
     for record in metrics:
         for key, value in record.items():
             if key != "step" and is_number(value):
-                found.setdefault(key, []).append((record["step"], float(value)))
-    return dict(found)
+                series.setdefault(key, []).append((record["step"], float(value)))
+    return dict(series)
 
 
 def _return_charts(
@@ -268,22 +268,25 @@ def _return_charts(
     opponents: dict[str, list[Curve]] = {}
     last = max((points[-1][0] for points in values.values()), default=0)
     for key, points in values.items():
-        if (found := PLAYER.fullmatch(key)) and found["metric"] == "return":
-            seat = int(found["line"].removeprefix("player_"))
-            intervals = list(_intervals(results, found["game"], seat, last))
-            line = Curve(found["line"], points, intervals)
-            seats.setdefault(found["game"], []).append(line)
-        elif found := OPPONENT.fullmatch(key):
-            line = Curve(found["line"], points)
-            opponents.setdefault(found["game"], []).append(line)
+        if (match := PLAYER.fullmatch(key)) and match["metric"] == "return":
+            seat = int(match["line"].removeprefix("player_"))
+            intervals = list(_intervals(results, match["game"], seat, last))
+            line = Curve(match["line"], points, intervals)
+            seats.setdefault(match["game"], []).append(line)
+        elif match := OPPONENT.fullmatch(key):
+            line = Curve(match["line"], points)
+            opponents.setdefault(match["game"], []).append(line)
     for game, lines in seats.items():
         low, high = ranges.get(game, (None, None))
         if game in opponents:
             title = f"{game}: return by opponent"
             yield Chart(title, opponents[game], low=low, high=high)
         policy = _mapping(_outcome(results, game).get("policy"))
-        paid = enumerate(policy.get("values") or ())  # at an equilibrium, if found
-        levels = {f"player_{seat} at equilibrium": value for seat, value in paid}
+        equilibrium_values = policy.get("values") or ()  # empty if none was found
+        levels = {
+            f"player_{seat} at equilibrium": value
+            for seat, value in enumerate(equilibrium_values)
+        }
         yield Chart(f"{game}: return per seat", lines, levels, low, high)
 
 
@@ -309,14 +312,14 @@ def _start_chart(values: Mapping[str, Points]) -> Chart:
     """The score against the model that self-play started from, by game."""
     lines = []
     for key, points in values.items():
-        if found := START.fullmatch(key):
+        if match := START.fullmatch(key):
             errors = dict(values.get(f"{key}_error", ()))
             intervals = [
                 (step, value - WIDTH * errors[step], value + WIDTH * errors[step])
                 for step, value in points
                 if step in errors
             ]
-            lines.append(Curve(found["game"], points, intervals))
+            lines.append(Curve(match["game"], points, intervals))
     return Chart("Score against the start of self-play", lines)
 
 

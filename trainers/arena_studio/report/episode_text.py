@@ -19,20 +19,20 @@ def episode_lines(recorded: Recorded, full: bool) -> Iterator[str]:
     yield f"--- line {recorded.line}: {printable(title_of(episode))}"
     if episode.parent is not None:
         yield f"branches from line {episode.parent + 1} before turn {episode.branch}"
-    for turn, earned in zip(episode.turns, credit, strict=True):
-        yield from turn_lines(turn, earned, full)
+    for turn, turn_credit in zip(episode.turns, credit, strict=True):
+        yield from turn_lines(turn, turn_credit, full)
     yield end_line(episode)
     yield ""
 
 
 def turn_lines(
-    turn: Turn, earned: TurnCredit | None, full: bool, viewer: str = "all"
+    turn: Turn, turn_credit: TurnCredit | None, full: bool, viewer: str = "all"
 ) -> Iterator[str]:
     """A turn with its prompt, reply, reward and credit as lines of text.
 
     Args:
         turn: the turn.
-        earned: its credit.
+        turn_credit: its credit.
         full: whether to show the whole prompt, or only the last message.
         viewer: who looks. An agent such as `"player_1"` reads its own prompts and replies only.
     """
@@ -49,9 +49,9 @@ def turn_lines(
         yield _indented("reply", turn.reply)
         if turn.invalid is not None:
             yield _indented("invalid", f"{turn.invalid}: {turn.detail}")
-    yield _indented("reward", _reward(turn, earned))
-    if earned is not None:
-        yield _indented("credit", _credit(earned))
+    yield _indented("reward", _reward(turn, turn_credit))
+    if turn_credit is not None:
+        yield _indented("credit", _credit(turn_credit))
 
 
 def end_line(episode: Episode) -> str:
@@ -67,34 +67,34 @@ def end_line(episode: Episode) -> str:
     return "; ".join(parts)
 
 
-def _reward(turn: Turn, earned: TurnCredit | None) -> str:
+def _reward(turn: Turn, turn_credit: TurnCredit | None) -> str:
     """The reward that credit reads, with its parts; without credit, that of the episode."""
-    paid, unpaid = turn.rewards, {}
-    if earned is not None and (earned.rewards or earned.unpaid):
-        paid, unpaid = dict(earned.rewards), dict(earned.unpaid)
-    text = f"{sum(paid.values()):g}"
-    if len(paid) > 1:
-        text += f" ({_parts(paid)})"
-    return text + (f"; not paid: {_parts(unpaid)}" if unpaid else "")
+    rewards, unpaid_rewards = turn.rewards, {}
+    if turn_credit is not None and (turn_credit.rewards or turn_credit.unpaid):
+        rewards, unpaid_rewards = dict(turn_credit.rewards), dict(turn_credit.unpaid)
+    text = f"{sum(rewards.values()):g}"
+    if len(rewards) > 1:
+        text += f" ({_parts(rewards)})"
+    return text + (f"; not paid: {_parts(unpaid_rewards)}" if unpaid_rewards else "")
 
 
 def _parts(rewards: Mapping[str, float]) -> str:
     return ", ".join(f"{printable(name)} {value:g}" for name, value in rewards.items())
 
 
-def _credit(earned: TurnCredit) -> str:
-    text = _advantage(earned.advantage)
-    if earned.calls:
+def _credit(turn_credit: TurnCredit) -> str:
+    text = _advantage(turn_credit.advantage)
+    if turn_credit.calls:
         text = "; ".join(
-            f"call {i} {_advantage(a)}" for i, a in enumerate(earned.calls, 1)
+            f"call {i} {_advantage(a)}" for i, a in enumerate(turn_credit.calls, 1)
         )
-    if earned.weight != 1:
-        text += f", weight {earned.weight:.3f}"
-    pool = ", ".join(f"{name} {value}" for name, value in earned.pool.items())
-    text += f" by {earned.estimator}; pool: {pool or 'all'}"
-    if earned.pool_size is not None:
-        text += f" ({earned.pool_size} values, mean {earned.pool_mean:.3f}, "
-        text += f"std {earned.pool_std:.3f})"
+    if turn_credit.weight != 1:
+        text += f", weight {turn_credit.weight:.3f}"
+    pool = ", ".join(f"{name} {value}" for name, value in turn_credit.pool.items())
+    text += f" by {turn_credit.estimator}; pool: {pool or 'all'}"
+    if turn_credit.pool_size is not None:
+        text += f" ({turn_credit.pool_size} values, mean {turn_credit.pool_mean:.3f}, "
+        text += f"std {turn_credit.pool_std:.3f})"
     return text
 
 

@@ -120,8 +120,9 @@ def outcome_of(episode: Episode) -> str:
     best = max(episode.returns, default=0.0)
     leading = [f"player_{seat}" for seat, r in enumerate(episode.returns) if r == best]
     if len(episode.returns) == 1:
-        signs = "return 0", "return above 0", "return below 0"
-        return signs[(best > 0) - (best < 0)]
+        if best > 0:
+            return "return above 0"
+        return "return below 0" if best < 0 else "return 0"
     if len(leading) == len(episode.returns):
         return "equal returns"
     return f"{', '.join(leading)} ahead"
@@ -160,23 +161,23 @@ def answer_span(reply: str, options: PromptOptions) -> tuple[int, int] | None:
     >>> answer_span("Hm. <answer>bet</answer>", PromptOptions())
     (12, 15)
     """
-    rest = after_reasoning(reply)
-    if isinstance(rest, InvalidReply):
+    visible_reply = after_reasoning(reply)
+    if isinstance(visible_reply, InvalidReply):
         return None
-    skipped = len(reply) - len(rest)
+    num_skipped = len(reply) - len(visible_reply)
     reply_format = reply_format_named(options.reply_format)
-    found = reply_format.answers(rest)
+    answers = reply_format.answers(visible_reply)
     if options.parsing == "strict":
-        answer = reply_format.extract(rest)
-        found = [] if isinstance(answer, InvalidReply) else [answer]
-    elif not found and (answer := rest.strip()):
-        start = skipped + rest.index(answer)
+        answer = reply_format.extract(visible_reply)
+        answers = [] if isinstance(answer, InvalidReply) else [answer]
+    elif not answers and (answer := visible_reply.strip()):
+        start = num_skipped + visible_reply.index(answer)
         return start, start + len(answer)
-    if not found:
+    if not answers:
         return None
     opening = reply_format.wrap("\0").partition("\0")[0]
-    start = skipped + rest.rindex(opening + found[-1]) + len(opening)
-    return start, start + len(found[-1])
+    start = num_skipped + visible_reply.rindex(opening + answers[-1]) + len(opening)
+    return start, start + len(answers[-1])
 
 
 def is_hidden(turn: Turn, viewer: str) -> bool:

@@ -25,7 +25,7 @@ def estimates_of(recorded: Sequence[Recorded]) -> list[Estimates]:
         of policies without credit; or why the estimator refuses the episodes. Empty for
         episodes of a source without credit.
     """
-    found: list[Estimates] = [{} for _ in recorded]
+    estimates: list[Estimates] = [{} for _ in recorded]
     sources: dict[str, list[int]] = {}
     for number, line in enumerate(recorded):
         sources.setdefault(line.source, []).append(number)
@@ -34,18 +34,18 @@ def estimates_of(recorded: Sequence[Recorded]) -> list[Estimates]:
         policies = {
             turn.policy
             for line in members
-            for turn, earned in zip(
+            for turn, turn_credit in zip(
                 line.rollout.episode.turns, line.rollout.credit, strict=True
             )
-            if earned is not None
+            if turn_credit is not None
         }
         for name in ESTIMATORS if policies else ():
             values = _estimate(members, name, policies)
             for place, number in enumerate(numbers):
-                found[number][name] = (
+                estimates[number][name] = (
                     values if isinstance(values, str) else values[place]
                 )
-    return found
+    return estimates
 
 
 def _estimate(
@@ -63,8 +63,8 @@ def _estimate(
     except ValueError as error:
         return str(error)
     advantages = {
-        id(one.turn): one.advantage
+        id(turn_credit.turn): turn_credit.advantage
         for trajectory in trajectories
-        for one in trajectory.turns
+        for turn_credit in trajectory.turns
     }
     return [[advantages.get(id(turn)) for turn in e.turns] for e in episodes]

@@ -64,9 +64,9 @@ def _prompts(episode: Episode, fault: str) -> Frames:
     scenes = []
     for turn in episode.turns:
         text = turn.messages[-1]["content"] if turn.messages else ""
-        said = Bubble(None, text, audience=f"player_{turn.seat}")
+        bubble = Bubble(None, text, audience=f"player_{turn.seat}")
         scenes.append(
-            [Scene("The prompt, since there is no replay.", [Talk("", [said])])]
+            [Scene("The prompt, since there is no replay.", [Talk("", [bubble])])]
         )
     end = Scene("The end of the record.", [])
     return Frames(["prompt"], [*scenes, [end]], fault)

@@ -55,14 +55,14 @@ def replay_page(
     lines: Iterable[Recorded | BadLine], *, title: str, left: int = 0
 ) -> str:
     """The page that `write_replay` writes."""
-    found = list(lines)
-    recorded = [line for line in found if isinstance(line, Recorded)]
+    all_lines = list(lines)
+    recorded = [line for line in all_lines if isinstance(line, Recorded)]
     return rendered(
         "replay.html",
         title=title,
         left=left,
         num_episodes=len(recorded),
-        bad=[line for line in found if isinstance(line, BadLine)],
+        bad=[line for line in all_lines if isinstance(line, BadLine)],
         data=packed(page_data(recorded)),
     )
 

@@ -32,7 +32,8 @@ from arena_studio.report.tables import (
 )
 
 MATCHES, SUMMARY = "results.jsonl", "summary.json"
-OTHER_FIELDS = (KeyError, TypeError, AttributeError, IndexError)  # than we read
+# errors of reading results that have other fields than those of this version
+FIELD_ERRORS = (KeyError, TypeError, AttributeError, IndexError)
 
 
 class PlayedFiles(NamedTuple):
@@ -57,16 +58,22 @@ class PlayedFiles(NamedTuple):
     missing: Sequence[str]
 
 
-Kept = defaultdict[str, list[Recorded]]  # the first episodes of each source
+EpisodesBySource = defaultdict[str, list[Recorded]]  # the first ones of each source
 
 
-def _fitting(kept: Kept, num_episodes: int) -> list[Recorded]:
+def _fit_page(
+    episodes_by_source: EpisodesBySource, num_episodes: int
+) -> list[Recorded]:
     """As many of each source as `MAX_TURNS` turns allow, one at least."""
     for count in range(num_episodes, 0, -1):
-        found = [line for same in kept.values() for line in same[:count]]
-        if sum(len(line.rollout.episode.turns) for line in found) <= MAX_TURNS:
+        episodes = [
+            line
+            for source_episodes in episodes_by_source.values()
+            for line in source_episodes[:count]
+        ]
+        if sum(len(line.rollout.episode.turns) for line in episodes) <= MAX_TURNS:
             break
-    return found
+    return episodes
 
 
 def read_evaluation(path: Path, num_episodes: int) -> PlayedFiles:
@@ -79,26 +86,40 @@ def read_evaluation(path: Path, num_episodes: int) -> PlayedFiles:
     Raises:
         ValueError: there is no such file, or it holds no episode.
     """
-    kept, bad, count = Kept(list), [], 0
+    episodes_by_source = EpisodesBySource(list)
+    bad, num_read = [], 0
     for line in not_blank(read_lines(path)):
         if isinstance(line, BadLine):
             bad.append((path.name, line))
             continue
-        count += 1
-        if len(same := kept[source := _lineup(line)]) < num_episodes:
-            same.append(line._replace(source=source))
-    if not kept:
+        num_read += 1
+        source = _lineup(line)
+        if len(episodes_by_source[source]) < num_episodes:
+            episodes_by_source[source].append(line._replace(source=source))
+    if not episodes_by_source:
         raise ValueError(
             f"want a file of episodes, {str(path)!r} holds none; give the --out file of "
             "arena eval, the --out folder of arena tournament, or a run folder"
         )
-    episodes, beside = _fitting(kept, num_episodes), results_path(path)
+    episodes = _fit_page(episodes_by_source, num_episodes)
+    results_file = results_path(path)
     sources = {line.source for line in episodes}
-    tables, warnings, broken = _evaluations(beside, sources)
-    bad += [(beside.name, line) for line in broken]
-    missing = f"{beside.name}: there are no results; arena eval writes them at its end"
-    left, absent = count - len(episodes), [] if tables else [missing]
-    return PlayedFiles(path.name, tables, warnings, episodes, left, bad, absent)
+    tables, warnings, bad_results = _evaluations(results_file, sources)
+    bad += [(results_file.name, line) for line in bad_results]
+    missing = []
+    if not tables:
+        missing.append(
+            f"{results_file.name}: there are no results; arena eval writes them at its end"
+        )
+    return PlayedFiles(
+        name=path.name,
+        tables=tables,
+        warnings=warnings,
+        episodes=episodes,
+        left=num_read - len(episodes),
+        bad=bad,
+        missing=missing,
+    )
 
 
 def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
@@ -112,7 +133,8 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
         ValueError: the summary is none of `arena tournament`, or has other fields than those of
             this version.
     """
-    kept, bad, count = Kept(list), [], 0
+    episodes_by_source = EpisodesBySource(list)
+    bad, num_read = [], 0
     with open(folder / MATCHES, "rb") as file:
         for number, line in enumerate(file, 1):
             if not line.startswith(LINE):
@@ -121,30 +143,42 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
             with suppress(ValueError, KeyError, TypeError):
                 match = json.loads(line.partition(EPISODE)[0] + b"}")["match"]
                 source = match_name(match["game"], match["seats"])
-            count += 1
-            if source is not None and len(kept[source]) >= num_episodes:
+            num_read += 1
+            if source is not None and len(episodes_by_source[source]) >= num_episodes:
                 continue
-            read = read_line(number, line)
-            if isinstance(read, BadLine):
-                bad.append((MATCHES, read))
-                count -= 1
+            episode_line = read_line(number, line)
+            if isinstance(episode_line, BadLine):
+                bad.append((MATCHES, episode_line))
+                num_read -= 1
                 continue
-            source = source or _lineup(read)
-            kept[source].append(read._replace(source=source))
-    episodes, path = _fitting(kept, num_episodes), folder / SUMMARY
+            source = source or _lineup(episode_line)
+            episodes_by_source[source].append(episode_line._replace(source=source))
+    episodes = _fit_page(episodes_by_source, num_episodes)
+    path = folder / SUMMARY
     sources = {line.source for line in episodes}
     tables: list[TextTable] = []
     try:
         if path.is_file():
             tables = tournament_tables(json.loads(path.read_bytes()), sources)
-    except (*OTHER_FIELDS, ValueError) as error:
+    except (*FIELD_ERRORS, ValueError) as error:
         raise ValueError(
             f"{str(path)!r} does not hold the results of this version ({error!r}); remove "
             "the file, and the report shows the episodes"
         ) from error
-    missing = f"{SUMMARY}: the tournament is not finished; the same command resumes it"
-    left, absent = count - len(episodes), [] if tables else [missing]
-    return PlayedFiles(folder.absolute().name, tables, [], episodes, left, bad, absent)
+    missing = []
+    if not tables:
+        missing.append(
+            f"{SUMMARY}: the tournament is not finished; the same command resumes it"
+        )
+    return PlayedFiles(
+        name=folder.absolute().name,
+        tables=tables,
+        warnings=[],
+        episodes=episodes,
+        left=num_read - len(episodes),
+        bad=bad,
+        missing=missing,
+    )
 
 
 def _lineup(line: Recorded) -> str:
@@ -162,20 +196,22 @@ def _evaluations(
     lines = path.read_bytes().splitlines() if path.is_file() else []
     for number, line in enumerate(lines, 1):
         try:
-            found = json.loads(line)
-            tables.append(evaluation_table(found, sources))
-            warnings += map(str, found["warnings"])
-        except (*OTHER_FIELDS, ValueError) as error:
+            evaluation = json.loads(line)
+            tables.append(evaluation_table(evaluation, sources))
+            warnings += map(str, evaluation["warnings"])
+        except (*FIELD_ERRORS, ValueError) as error:
             reason = f"want the results of an evaluation of this version ({error!r})"
             bad.append(BadLine(number, reason, shown_text(line)))
     return tables, warnings, bad
 
 
-def played_page(found: PlayedFiles) -> str:
+def played_page(played_files: PlayedFiles) -> str:
     """The page of an evaluation or a tournament.
 
     Raises:
         ModuleNotFoundError: Jinja is not installed.
     """
-    data = packed(page_data(found.episodes))
-    return rendered("played.html", title=found.name, found=found, data=data)
+    data = packed(page_data(played_files.episodes))
+    return rendered(
+        "played.html", title=played_files.name, played=played_files, data=data
+    )

@@ -40,33 +40,45 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
     solver = MoveSolver()
     texts, elements, pictures = Interned(), Interned(), Interned()
     element = partial(_number, elements)
-    found, episodes = list(recorded), []
-    for one, estimates in zip(found, estimates_of(found), strict=True):
-        line, (episode, credit), source, moment = one
+    all_recorded, episodes = list(recorded), []
+    for recorded_episode, estimates in zip(
+        all_recorded, estimates_of(all_recorded), strict=True
+    ):
+        line, (episode, credit), source, moment = recorded_episode
         frames = frames_of(episode)
-        drawn = []
+        frame_pictures = []
         for scenes in frames.scenes:
             views = []
             for scene in scenes:
                 width, height, parts = drawing_of(scene)
                 picture = width, height, tuple(map(element, parts))
                 views.append(_number(pictures, picture))
-            drawn.append(views)
+            frame_pictures.append(views)
         solved = solver.solve(frames.game, episode.turns, frames.states)
         turns = [
-            _turn(episode, turn, earned, texts) | {"moves": _moves(values, texts)}
-            for turn, earned, values in zip(
+            _turn(episode, turn, turn_credit, texts) | {"moves": _moves(values, texts)}
+            for turn, turn_credit, values in zip(
                 episode.turns, credit, solved.turns, strict=True
             )
         ]
-        facts = _facts(episode)
-        facts["solver"] = {"reference": solved.reference, "fault": solved.fault}
-        facts |= {"source": source, "line": line, "estimates": estimates}
-        facts["moment"] = moment or source
-        facts |= {"viewers": frames.viewers, "fault": frames.fault}
-        episodes.append({**facts, "frames": drawn, "turns": turns})
+        episodes.append(
+            {
+                **_facts(episode),
+                "solver": {"reference": solved.reference, "fault": solved.fault},
+                "source": source,
+                "line": line,
+                "estimates": estimates,
+                "moment": moment or source,
+                "viewers": frames.viewers,
+                "fault": frames.fault,
+                "frames": frame_pictures,
+                "turns": turns,
+            }
+        )
     return {
-        **{"texts": [*texts], "elements": [*elements], "pictures": [*pictures]},
+        "texts": [*texts],
+        "elements": [*elements],
+        "pictures": [*pictures],
         "episodes": episodes,
     }
 
@@ -98,7 +110,7 @@ def _facts(episode: Episode) -> dict[str, Any]:
 
 
 def _turn(
-    episode: Episode, turn: Turn, earned: TurnCredit | None, texts: Interned
+    episode: Episode, turn: Turn, turn_credit: TurnCredit | None, texts: Interned
 ) -> dict[str, Any]:
     return {
         "index": turn.index,
@@ -113,19 +125,19 @@ def _turn(
         "detail": turn.detail,
         "cut": turn.truncated,
         "rewards": dict(turn.rewards),
-        "credit": None if earned is None else _credit(earned),
+        "credit": None if turn_credit is None else _credit(turn_credit),
     }
 
 
-def _moves(found: MoveValues | None, texts: Interned) -> dict[str, Any] | None:
-    if found is None:
+def _moves(move_values: MoveValues | None, texts: Interned) -> dict[str, Any] | None:
+    if move_values is None:
         return None
     return {
-        "actions": [_number(texts, action) for action in found.actions],
-        "values": [_short(value) for value in found.values],
-        "played": found.played,
-        "regret": None if found.regret is None else _short(found.regret),
-        "large": found.is_large,
+        "actions": [_number(texts, action) for action in move_values.actions],
+        "values": [_short(value) for value in move_values.values],
+        "played": move_values.played,
+        "regret": None if move_values.regret is None else _short(move_values.regret),
+        "large": move_values.is_large,
     }
 
 
@@ -134,9 +146,9 @@ def _short(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _credit(earned: TurnCredit) -> dict[str, Any]:
-    values = asdict(earned)
-    advantage = earned.advantage
+def _credit(turn_credit: TurnCredit) -> dict[str, Any]:
+    values = asdict(turn_credit)
+    advantage = turn_credit.advantage
     if isinstance(advantage, Sequence):
         values["tokens"] = list(advantage)
         values["advantage"] = sum(advantage) / len(advantage) if advantage else 0.0

@@ -22,9 +22,8 @@ EVALUATED = 8  # episodes of the evaluation for each group of a step
 MAX_TURNS = 4_000  # of a page; a turn takes up to 4 ms of CPU time
 MAX_RUNS = 6  # of a comparison; as many as colors of curves
 
-StepFile = tuple[
-    int | None, Path
-]  # step of a file of episodes; None for the evaluation
+# step and path of a file of episodes; None for the evaluation
+StepFile = tuple[int | None, Path]
 
 
 class RunFiles(NamedTuple):
@@ -53,7 +52,7 @@ class RunFiles(NamedTuple):
     missing: Sequence[str]
 
 
-class Stored(NamedTuple):
+class EpisodeFile(NamedTuple):
     """The parts of a file of episodes that are shown.
 
     Attributes:
@@ -112,30 +111,39 @@ def read_runs(folders: Sequence[Path], num_groups: int) -> list[RunFiles]:
     names = [folder.absolute().name for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]
-    files = _common([list(_files_of_episodes(folder)) for folder in folders])
-    room = MAX_TURNS // max(1, sum(map(len, files)))
+    files_by_run = _common_files(
+        [list(_files_of_episodes(folder)) for folder in folders]
+    )
+    room = MAX_TURNS // max(1, sum(map(len, files_by_run)))
     stored = [
-        _stored(folder, read, num_groups, room)
-        for folder, read in zip(folders, files, strict=True)
+        _read_episode_files(folder, step_files, num_groups, room)
+        for folder, step_files in zip(folders, files_by_run, strict=True)
     ]
     return [
-        _run(folder, name, found, shown)
-        for folder, name, found, shown in zip(
-            folders, names, stored, _thinned(stored), strict=True
+        _run_files(folder, name, stored_files, shown_files)
+        for folder, name, stored_files, shown_files in zip(
+            folders, names, stored, _thin_out(stored), strict=True
         )
     ]
 
 
-def _run(
-    folder: Path, name: str, stored: Sequence[Stored], shown: Sequence[Stored]
+def _run_files(
+    folder: Path,
+    name: str,
+    stored: Sequence[EpisodeFile],
+    shown_files: Sequence[EpisodeFile],
 ) -> RunFiles:
-    metrics, broken = metric_records(folder / METRICS)
-    results, config = _results(folder / "results.json"), folder / "config.yaml"
-    bad = [(METRICS, line) for line in broken]
+    """The content of a run folder, of whose stored episodes some are shown."""
+    metrics, bad_metrics = metric_records(folder / METRICS)
+    results = _results(folder / "results.json")
+    config = folder / "config.yaml"
+    bad = [(METRICS, line) for line in bad_metrics]
     bad += [(file.name, line) for file in stored for line in file.bad]
-    episodes = [line for file in shown for line in file.episodes]
+    episodes = [line for file in shown_files for line in file.episodes]
     sources = {
-        file.step: file.episodes[0].source for file in shown if file.step is not None
+        file.step: file.episodes[0].source
+        for file in shown_files
+        if file.step is not None
     }
     missing = []
     if not results:
@@ -147,10 +155,19 @@ def _run(
         missing.append("config.yaml: there is no configuration")
     if not sources:
         missing.append("rollouts/: there are no training episodes (see --saved_groups)")
-    text = config.read_text(encoding="utf-8") if config.is_file() else ""
-    lines = [_num_lines(path) for _, path in _files_of_episodes(folder)]
-    left = sum(lines) - sum(len(file.bad) for file in stored) - len(episodes)
-    return RunFiles(name, metrics, results, text, episodes, sources, left, bad, missing)
+    num_lines = sum(_num_lines(path) for _, path in _files_of_episodes(folder))
+    num_bad = sum(len(file.bad) for file in stored)
+    return RunFiles(
+        name=name,
+        metrics=metrics,
+        results=results,
+        config=config.read_text(encoding="utf-8") if config.is_file() else "",
+        episodes=episodes,
+        sources=sources,
+        left=num_lines - num_bad - len(episodes),
+        bad=bad,
+        missing=missing,
+    )
 
 
 def metric_records(path: Path) -> tuple[list[dict[str, Any]], list[BadLine]]:
@@ -180,48 +197,48 @@ def _results(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_bytes())
+        results = json.loads(path.read_bytes())
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        results = None
+    if not isinstance(results, dict):
         raise ValueError(
             f"want a JSON object in {str(path)!r}; remove the file, and the report shows "
             "the rest of the run"
         )
-    return found
+    return results
 
 
 def _files_of_episodes(folder: Path) -> Iterable[StepFile]:
     """Files of training episodes by step, then that of the evaluation, as step None."""
-    found = {
+    path_by_step = {
         int(match[1]): path
         for path in (folder / "rollouts").glob("step-*.jsonl")
         if (match := STEP.fullmatch(path.name))
     }
-    yield from sorted(found.items())
+    yield from sorted(path_by_step.items())
     if (folder / "episodes.jsonl").is_file():
         yield None, folder / "episodes.jsonl"
 
 
-def _common(files: Sequence[list[StepFile]]) -> list[list[StepFile]]:
+def _common_files(files: Sequence[list[StepFile]]) -> list[list[StepFile]]:
     """The files of the steps that all runs have, of the last step, and of the evaluation."""
-    steps = [{step for step, _ in found if step is not None} for found in files]
+    steps = [{step for step, _ in run_files if step is not None} for run_files in files]
     common = set.intersection(*steps)
     return [
         [
             (step, path)
-            for step, path in found
-            if step is None or step in common or step == max(own)
+            for step, path in run_files
+            if step is None or step in common or step == max(own_steps)
         ]
-        for found, own in zip(files, steps, strict=True)
+        for run_files, own_steps in zip(files, steps, strict=True)
     ]
 
 
-def _stored(
+def _read_episode_files(
     folder: Path, files: Sequence[StepFile], num_groups: int, max_turns: int
-) -> list[Stored]:
+) -> list[EpisodeFile]:
     """The first groups of each file of episodes."""
-    found = []
+    stored_files = []
     for step, path in files:
         groups = num_groups if step is not None else EVALUATED * num_groups
         lines = _groups(path, groups, max_turns)
@@ -231,8 +248,8 @@ def _stored(
         ]
         bad = [line for line in lines if isinstance(line, BadLine)]
         name = str(path.relative_to(folder))
-        found.append(Stored(name, step, episodes, bad))
-    return found
+        stored_files.append(EpisodeFile(name, step, episodes, bad))
+    return stored_files
 
 
 def _num_lines(path: Path) -> int:
@@ -243,41 +260,48 @@ def _num_lines(path: Path) -> int:
 
 def _groups(path: Path, num_groups: int, max_turns: int) -> list[Recorded | BadLine]:
     """The first groups of a file, each of them whole, with the bad lines among them."""
-    found: list[Recorded | BadLine] = []
-    starts, num_turns, begin = set(), 0, 0
+    lines: list[Recorded | BadLine] = []
+    starts, num_turns, group_start = set(), 0, 0
     for line in not_blank(read_lines(path)):
         if isinstance(line, Recorded):
             episode = line.rollout.episode
             start = (episode.game, str(episode.params), episode.seed)
             if start not in starts:
-                begin = len(found)
+                group_start = len(lines)
                 starts.add(start)
             num_turns += len(episode.turns)
             if len(starts) > num_groups:
                 break
             if len(starts) > 1 and num_turns > max_turns:
-                return found[:begin]
-        found.append(line)
-    return found
+                return lines[:group_start]
+        lines.append(line)
+    return lines
 
 
-def _thinned(stored: Sequence[Sequence[Stored]]) -> list[list[Stored]]:
+def _thin_out(stored: Sequence[Sequence[EpisodeFile]]) -> list[list[EpisodeFile]]:
     """The files to show of each run: every n-th step, its last step, and the evaluation.
 
     Steps are counted back from the last one that all runs have. The smallest n is taken with
     which there are at most `MAX_TURNS` turns.
     """
-    rest = [[file for file in run if file.step is None] for run in stored]
-    trained = [[f for f in run if f.step is not None and f.episodes] for run in stored]
-    room = MAX_TURNS - sum(file.num_turns for run in rest for file in run)
+    evaluations = [[file for file in run if file.step is None] for run in stored]
+    trained = [
+        [file for file in run if file.step is not None and file.episodes]
+        for run in stored
+    ]
+    room = MAX_TURNS - sum(file.num_turns for run in evaluations for file in run)
     common = set.intersection(*({file.step for file in run} for run in trained))
     steps = sorted(step for step in common if step is not None)
-    for apart in [*range(1, max(2, len(steps))), 0]:
-        kept = set(steps[::-1][::apart] if apart else ())
-        shown = [
-            [file for file in run if file.step in kept or file is run[-1]]
+    for spacing in [*range(1, max(2, len(steps))), 0]:
+        # spacing 0: the last step of each run alone
+        shown_steps = set(steps[::-1][::spacing]) if spacing else set()
+        shown_files = [
+            [file for file in run if file.step in shown_steps or file is run[-1]]
             for run in trained
         ]
-        if sum(file.num_turns for run in shown for file in run) <= room:
+        if sum(file.num_turns for run in shown_files for file in run) <= room:
             break
-    return [[*run, *others] for run, others in zip(shown, rest, strict=True)]
+    return [
+        [*run, *evaluation]
+        for run, evaluation in zip(shown_files, evaluations, strict=True)
+    ]

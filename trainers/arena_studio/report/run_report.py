@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from arena_studio.report.charts import Key, chart_svg, legend_of
+from arena_studio.report.charts import LegendEntry, chart_svg, legend_of
 from arena_studio.report.comparison import (
     compared_charts,
     compared_tables,
     link_of,
-    named,
+    name_sources,
     setting_table,
     start_table,
 )
-from arena_studio.report.curves import Chart, charts_of, missing_from
+from arena_studio.report.curves import charts_of, missing_from
 from arena_studio.report.page import rendered
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import RunFiles, read_runs
@@ -40,58 +40,66 @@ def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
         ValueError: the runs have no game in common.
     """
     is_one = len(runs) == 1
-    shown = list(runs) if is_one else named(runs)
-    starts = None if is_one else start_table(shown)
-    tables = result_tables(runs[0].results) if is_one else compared_tables(shown)
-    if not is_one and (settings := setting_table(shown)).rows:
+    named_runs = list(runs) if is_one else name_sources(runs)
+    starts = None if is_one else start_table(named_runs)
+    tables = result_tables(runs[0].results) if is_one else compared_tables(named_runs)
+    if not is_one and (settings := setting_table(named_runs)).rows:
         tables.append(settings)
-    episodes = [line for run in shown for line in run.episodes]
+    episodes = [line for run in named_runs for line in run.episodes]
     return rendered(
         "report.html",
         scripts=SCRIPTS,
-        title=", ".join(run.name for run in shown),
+        title=", ".join(run.name for run in named_runs),
         live_seconds=live_seconds,
-        num_runs=len(shown),
+        num_runs=len(named_runs),
         num_episodes=len(episodes),
-        left=sum(run.left for run in shown),
-        missing=[_of(run, shown) + text for run in shown for text in run.missing],
+        left=sum(run.left for run in named_runs),
+        missing=[
+            _run_prefix(run, named_runs) + text
+            for run in named_runs
+            for text in run.missing
+        ],
         absent=[
-            f"{_of(run, shown)}No curve, as metrics.jsonl has no values: {', '.join(names)}."
-            for run in shown
+            f"{_run_prefix(run, named_runs)}No curve, as metrics.jsonl has no values: {', '.join(names)}."
+            for run in named_runs
             if (names := missing_from(run.metrics))
         ],
-        bad=[(_of(run, shown) + file, at) for run in shown for file, at in run.bad],
+        bad=[
+            (_run_prefix(run, named_runs) + file, line)
+            for run in named_runs
+            for file, line in run.bad
+        ],
         tables=tables,
         commands=[
             (run.name, run.results["command"])
-            for run in shown
+            for run in named_runs
             if run.results.get("command")
         ],
-        facts=fact_table({run.name: run.results for run in shown}),
-        configs=[(run.name, run.config) for run in shown if run.config],
-        charts=_charts(shown),
-        sources=[_sources(run, shown) for run in shown if run.episodes],
+        facts=fact_table({run.name: run.results for run in named_runs}),
+        configs=[(run.name, run.config) for run in named_runs if run.config],
+        charts=_charts(named_runs),
+        sources=[_sources(run, named_runs) for run in named_runs if run.episodes],
         starts=starts if starts and starts.rows else None,
         data=packed(page_data(episodes)),
     )
 
 
-def _of(run: RunFiles, runs: Sequence[RunFiles]) -> str:
+def _run_prefix(run: RunFiles, runs: Sequence[RunFiles]) -> str:
     """The start of a sentence on a run, where there are several."""
     return "" if len(runs) == 1 else f"{run.name}: "
 
 
-def _charts(runs: Sequence[RunFiles]) -> list[tuple[str, str, list[Key]]]:
+def _charts(runs: Sequence[RunFiles]) -> list[tuple[str, str, list[LegendEntry]]]:
     """Title, SVG and legend of each chart."""
     steps = [record["step"] for run in runs for record in run.metrics]
-    last, link = max(steps, default=1), partial(link_of, runs)
-    charts: list[Chart]
+    last_step = max(steps, default=1)
+    link = partial(link_of, runs)
     if len(runs) == 1:
         charts = charts_of(runs[0].metrics, runs[0].results)
     else:
         charts = compared_charts(runs)
     return [
-        (chart.title, chart_svg(chart, number, last, link), legend_of(chart))
+        (chart.title, chart_svg(chart, number, last_step, link), legend_of(chart))
         for number, chart in enumerate(charts)
     ]
 
@@ -100,11 +108,11 @@ def _sources(
     run: RunFiles, runs: Sequence[RunFiles]
 ) -> tuple[str, list[tuple[str, str]]]:
     """Heading, and text and link of each source of episodes of a run."""
-    found = dict.fromkeys(
+    source_by_moment = dict.fromkeys(
         (line.moment or line.source, line.source) for line in run.episodes
     )
     heading = "Episodes" if len(runs) == 1 else f"Episodes of {run.name}"
-    return heading, [(text, source_link(source)) for text, source in found]
+    return heading, [(text, source_link(source)) for text, source in source_by_moment]
 
 
 SECONDS = 30  # between two pages
@@ -138,22 +146,31 @@ def follow(
     Raises:
         ValueError: as `read_runs` and `report_page` do.
     """
-    seen: list[Stamp] = []
+    old_stamps: list[Stamp] = []
     try:
         while not _have_ended(folders):
-            paths = {p for f in folders for pattern in WATCHED for p in f.glob(pattern)}
-            stats = ((str(path), path.stat()) for path in sorted(paths))
-            found = [(name, x.st_mtime_ns, x.st_size) for name, x in stats]
-            if found != seen:
+            paths = {
+                watched
+                for folder in folders
+                for pattern in WATCHED
+                for watched in folder.glob(pattern)
+            }
+            stamps = [_stamp(path) for path in sorted(paths)]
+            if stamps != old_stamps:
                 runs = read_runs(folders, num_groups)
                 write_whole(path, report_page(*runs, live_seconds=seconds))
-                seen = found
+                old_stamps = stamps
             wait(seconds)
     except KeyboardInterrupt:
         pass  # the page must stop to reload itself
     runs = read_runs(folders, num_groups)
     write_whole(path, report_page(*runs))
     return runs, _have_ended(folders)
+
+
+def _stamp(path: Path) -> Stamp:
+    status = path.stat()
+    return str(path), status.st_mtime_ns, status.st_size
 
 
 def _have_ended(folders: Sequence[Path]) -> bool:

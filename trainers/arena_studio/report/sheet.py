@@ -46,10 +46,10 @@ def _caption(episode: Episode, number: int, turn: Turn, viewer: str) -> str:
     if is_hidden(turn, viewer):
         return f"{number}: {name}"
     start, end = parsed_part(episode, turn) or (0, len(turn.reply))
-    said = " ".join(turn.reply[start:end].split())
-    if len(said) > MAX_CAPTION:
-        said = f"{said[: MAX_CAPTION - 3]}..."
-    return f"{number}: {name} {said}"
+    reply = " ".join(turn.reply[start:end].split())
+    if len(reply) > MAX_CAPTION:
+        reply = f"{reply[: MAX_CAPTION - 3]}..."
+    return f"{number}: {name} {reply}"
 
 
 def _tiled(drawings: list[Drawing]) -> str:

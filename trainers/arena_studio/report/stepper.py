@@ -57,18 +57,25 @@ class Stepper:
 
     def press(self, key: str) -> None:
         """Does what a key means; other keys do nothing."""
-        self._remark, does = "", KEYS.get(key, "")
-        turns = {"next": self.turn + 1, "back": self.turn - 1, "first": 0}
-        turns |= {"last": self._last}
-        self.turn = max(0, min(turns.get(does, self.turn), self._last))
-        match does:
+        self._remark = ""
+        command = KEYS.get(key)
+        match command:
+            case "next":
+                self.turn = min(self.turn + 1, self._last)
+            case "back":
+                self.turn = max(self.turn - 1, 0)
+            case "first":
+                self.turn = 0
+            case "last":
+                self.turn = self._last
             case "quit":
                 self.is_over = True
             case "next regret":
-                self._seek([i for i in self._large_regrets() if i > self.turn], "later")
+                later = [i for i in self._large_regrets() if i > self.turn]
+                self._seek(later[:1], "later")
             case "previous regret":
-                places = self._large_regrets()[::-1]
-                self._seek([i for i in places if i < self.turn], "earlier")
+                earlier = [i for i in self._large_regrets() if i < self.turn]
+                self._seek(earlier[-1:], "earlier")
             case "next episode":
                 self._open(min(self.number + 1, len(self._lines) - 1))
             case "previous episode":
@@ -79,14 +86,14 @@ class Stepper:
     def screen(self) -> str:
         """The screen of the terminal."""
         line = self._lines[self.number]
-        where = f"[{self.number + 1} of {len(self._lines)}] line {line.line}"
+        position = f"[{self.number + 1} of {len(self._lines)}] line {line.line}"
         if isinstance(line, BadLine):
-            return f"{where} is no episode: {printable(line.reason)}\n\n{HELP}"
+            return f"{position} is no episode: {printable(line.reason)}\n\n{HELP}"
         episode, credit = line.rollout
         frames = self._frames or frames_of(episode)
         viewer = frames.viewers[self._viewer % len(frames.viewers)]
         lines = [
-            f"{where}: {printable(title_of(episode))}",
+            f"{position}: {printable(title_of(episode))}",
             f"turn {self.turn} of {self._last}, seen by {viewer}",
             "",
         ]
@@ -95,8 +102,8 @@ class Stepper:
         scenes = frames.scenes[self.turn]
         lines += [text_of(scenes[self._viewer % len(scenes)]), ""]
         if self.turn < self._last:
-            turn, earned = episode.turns[self.turn], credit[self.turn]
-            lines += turn_lines(turn, earned, self._full, viewer)
+            turn, turn_credit = episode.turns[self.turn], credit[self.turn]
+            lines += turn_lines(turn, turn_credit, self._full, viewer)
             if not is_hidden(turn, viewer):
                 lines += value_lines(self._solved, self.turn)
         else:
@@ -104,12 +111,12 @@ class Stepper:
         remark = [self._remark] if self._remark else []
         return "\n".join([*lines, "", *remark, HELP])
 
-    def _seek(self, places: Sequence[int], where: str) -> None:
-        """Goes to the first of some turns with a large regret, or says that there is none."""
-        if places:
-            self.turn = places[0]
+    def _seek(self, turns: Sequence[int], direction: str) -> None:
+        """Goes to a turn with a large regret, or says that there is none."""
+        if turns:
+            self.turn = turns[0]
         else:
-            self._remark = f"no {where} turn has a large regret"
+            self._remark = f"no {direction} turn has a large regret"
 
     def _open(self, number: int) -> None:
         self.number, self.turn = number, 0
@@ -128,9 +135,9 @@ class Stepper:
             return []
         viewers, turns = self._frames.viewers, line.rollout.episode.turns
         viewer = viewers[self._viewer % len(viewers)]
-        found = zip(turns, self._solved.turns, strict=True)
+        move_values = zip(turns, self._solved.turns, strict=True)
         return [
             number
-            for number, (turn, moves) in enumerate(found)
+            for number, (turn, moves) in enumerate(move_values)
             if moves and moves.is_large and not is_hidden(turn, viewer)
         ]

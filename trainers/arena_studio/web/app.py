@@ -74,13 +74,13 @@ class Rates:
         self._limits, self._clock = limits, clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def pay(self, who: str, cost: float) -> None:
+    def pay(self, payer: str, cost: float) -> None:
         """Takes the cost; raises Refused if the bucket has less."""
         now, limits = self._clock(), self._limits
-        left, last = self._left.pop(who, (limits.burst, now))
+        left, last = self._left.pop(payer, (limits.burst, now))
         left = min(limits.burst, left + (now - last) * limits.rate)
         enough = left >= cost
-        self._left[who] = (left - cost if enough else left), now
+        self._left[payer] = (left - cost if enough else left), now
         if len(self._left) > limits.max_visitors:
             self._left.popitem(last=False)
         if not enough:
@@ -145,22 +145,22 @@ class Server:
 
     async def body(self, request: Any) -> dict[str, Any]:
         """The JSON object of a request, read up to the limit."""
-        read = b""
+        content = b""
         try:
             async with asyncio.timeout(self.limits.max_body_seconds):
                 async for part in request.stream():
-                    read += part
-                    if len(read) > self.limits.max_body:
+                    content += part
+                    if len(content) > self.limits.max_body:
                         most = self.limits.max_body
                         raise Refused(413, f"Want at most {most} bytes.")
         except TimeoutError:
             raise Refused(408, "The request did not come to its end.") from None
-        return _object(read)
+        return _object(content)
 
-    def enter(self, given: dict[str, Any], address: str, is_secure: bool) -> Any:
+    def enter(self, fields: dict[str, Any], address: str, is_secure: bool) -> Any:
         """Begins a visit, with the token where one is wanted."""
         self.rates.pay(f"address {address}", 10.0)
-        token = _text(given, "token", "")
+        token = _text(fields, "token", "")
         if self.token is not None and not hmac.compare_digest(
             token.encode(), self.token.encode()
         ):
@@ -186,74 +186,74 @@ class Server:
         address = request.client.host if request.client else "?"
         try:
             self.check_origin(request)
-            given = await self.body(request) if request.method == "POST" else {}
+            fields = await self.body(request) if request.method == "POST" else {}
             if work is None:
-                return self.enter(given, address, request.url.scheme == "https")
+                return self.enter(fields, address, request.url.scheme == "https")
             visitor = self.visitor(request)
             self.rates.pay(visitor, cost)
-            given = {**request.query_params, **given, **request.path_params}
+            fields = {**request.query_params, **fields, **request.path_params}
             if cost < COMPUTES:
-                return _answer(await run(work, visitor, given))
+                return _answer(await run(work, visitor, fields))
             turn = self._turns.setdefault(address, asyncio.Lock())
             async with turn, self._computing:
-                return _answer(await run(work, visitor, given))
+                return _answer(await run(work, visitor, fields))
         except Refused as error:
             return _answer({"error": str(error)}, error.status)
 
-    def opponents(self, visitor: str, given: dict[str, Any]) -> Any:
-        return {"opponents": self.tables.offered(_text(given, "game"))}
+    def opponents(self, visitor: str, fields: dict[str, Any]) -> Any:
+        return {"opponents": self.tables.offered(_text(fields, "game"))}
 
-    def open(self, visitor: str, given: dict[str, Any]) -> Any:
-        seats, seed = given.get("seats"), given.get("seed")
+    def open(self, visitor: str, fields: dict[str, Any]) -> Any:
+        seats, seed = fields.get("seats"), fields.get("seed")
         if not isinstance(seats, list) or not all(isinstance(s, str) for s in seats):
             raise Refused(400, "Want seats as a list of texts.")
         if seed is not None and type(seed) is not int:
             raise Refused(400, f"Want a seed from 0 to {MAX_SEED - 1}, or none.")
-        table = self.tables.open(_text(given, "game"), seats, visitor, seed)
+        table = self.tables.open(_text(fields, "game"), seats, visitor, seed)
         return self.tables.view(table, visitor, SOON)
 
-    def at(self, given: dict[str, Any]) -> Table:
+    def at(self, fields: dict[str, Any]) -> Table:
         """The table that a request names."""
-        return self.tables.find(_text(given, "id"))
+        return self.tables.find(_text(fields, "id"))
 
-    def reply(self, visitor: str, given: dict[str, Any]) -> Any:
-        text, turn = _text(given, "text"), _number(given, "turn")
-        return self.tables.reply(self.at(given), visitor, text, turn)
+    def reply(self, visitor: str, fields: dict[str, Any]) -> Any:
+        text, turn = _text(fields, "text"), _number(fields, "turn")
+        return self.tables.reply(self.at(fields), visitor, text, turn)
 
-    def review(self, visitor: str, given: dict[str, Any]) -> Any:
-        return self.tables.review(self.at(given), visitor, _number(given, "turn"))
+    def review(self, visitor: str, fields: dict[str, Any]) -> Any:
+        return self.tables.review(self.at(fields), visitor, _number(fields, "turn"))
 
-    def join(self, visitor: str, given: dict[str, Any]) -> Any:
-        table = self.at(given)
-        self.tables.join(table, visitor, _text(given, "invite"))
+    def join(self, visitor: str, fields: dict[str, Any]) -> Any:
+        table = self.at(fields)
+        self.tables.join(table, visitor, _text(fields, "invite"))
         return self.tables.view(table, visitor)
 
 
-def _object(read: bytes) -> dict[str, Any]:
+def _object(content: bytes) -> dict[str, Any]:
     """The JSON object that a request holds."""
     try:
-        found = json.loads(read)
+        fields = json.loads(content)
         json.dumps(
-            found, ensure_ascii=False
+            fields, ensure_ascii=False
         ).encode()  # fails for half a surrogate pair
     except UnicodeError:
         raise Refused(400, "Want texts of whole Unicode characters.") from None
     except (ValueError, RecursionError):
         raise Refused(400, "Want JSON.") from None
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         raise Refused(400, "Want a JSON object.")
-    return found
+    return fields
 
 
-def _text(given: dict[str, Any], name: str, default: str | None = None) -> str:
-    value = given.get(name, default)
+def _text(fields: dict[str, Any], name: str, default: str | None = None) -> str:
+    value = fields.get(name, default)
     if not isinstance(value, str):
         raise Refused(400, f"Want {name} as a text.")
     return value
 
 
-def _number(given: dict[str, Any], name: str) -> int:
-    value = given.get(name)
+def _number(fields: dict[str, Any], name: str) -> int:
+    value = fields.get(name)
     if isinstance(value, str) and value.isdecimal() and value.isascii():
         value = int(value[:9])
     if type(value) is not int:
@@ -306,16 +306,17 @@ def make_app(
         ("POST", "/api/values", lambda _, g: values_in(g, _number(g, "turn")), 5.0),
     ]
     route = routing.Route
-    made = [
+    app_routes = [
         route(path, partial(server.answer, work, cost), methods=[method])
         for method, path, work, cost in routes
     ]
-    made += [route(path, partial(_asset, *named)) for path, named in ASSETS.items()]
+    for path, (name, kind) in ASSETS.items():
+        app_routes.append(route(path, partial(_asset, name, kind)))
     starlette = import_extra("starlette.applications", "web").Starlette
-    return starlette(routes=made)
+    return starlette(routes=app_routes)
 
 
-def _games(visitor: str, given: dict[str, Any]) -> Any:
+def _games(visitor: str, fields: dict[str, Any]) -> Any:
     return {"games": list(listed().values()), "missing": missing_note()}
 
 

@@ -35,9 +35,13 @@ class Connections:
     def enter(self, connection: Any) -> None:
         """Adds a connection, and closes one if that is too many."""
         self._open[connection] = None
-        own = [one for one in self._open if one.address == connection.address]
-        if len(own) > self.limits.max_by_address:
-            self._close_one(own)
+        same_address = [
+            connected
+            for connected in self._open
+            if connected.address == connection.address
+        ]
+        if len(same_address) > self.limits.max_by_address:
+            self._close_one(same_address)
         elif len(self._open) > self.limits.max_connections:
             self._close_one([*self._open])
 
@@ -52,10 +56,10 @@ class Connections:
 
     def _close_one(self, connections: list[Any]) -> None:
         *before, newest = connections
-        silent = (one for one in before if not one.is_busy)
-        closed = next(silent, newest)
-        self.leave(closed)
-        closed.transport.abort()
+        silent = (connection for connection in before if not connection.is_busy)
+        surplus = next(silent, newest)
+        self.leave(surplus)
+        surplus.transport.abort()
 
 
 class Limited:

@@ -146,8 +146,8 @@ class Tables:
             ) from error
         with self._file:
             if not self._file.execute("SELECT value FROM secret").fetchone():
-                made = (secrets.token_hex(32),)
-                self._file.execute("INSERT INTO secret VALUES (?)", made)
+                new_secret = (secrets.token_hex(32),)
+                self._file.execute("INSERT INTO secret VALUES (?)", new_secret)
         (self.secret,) = self._file.execute("SELECT value FROM secret").fetchone()
 
     def close(self) -> None:
@@ -291,8 +291,8 @@ class Tables:
                 raise Refused(409, "The game has gone on; look again.")
             if len(text) > MAX_REPLY:
                 raise Refused(413, f"Want at most {MAX_REPLY} characters.")
-            if isinstance(read := session.read(text), InvalidReply):
-                raise Refused(422, read.detail)
+            if isinstance(action := session.read(text), InvalidReply):
+                raise Refused(422, action.detail)
             self._play(table, session, text)
             return self.view(table, visitor, SOON)
 
@@ -382,9 +382,9 @@ class Tables:
         if table.session is None:
             game_named(table.game)  # refuses an id that is gone
             people = table.save["seats"]
-            named = [self.policy(table.game, s) for s in table.seats if s != PERSON]
+            opponents = [self.policy(table.game, s) for s in table.seats if s != PERSON]
             session = SeatSession(
-                table.game, people, named, prompt=PROMPT, name=PERSON, asks=False
+                table.game, people, opponents, prompt=PROMPT, name=PERSON, asks=False
             )
             session.restore(table.save)
             table.session, table.save = session, session.save()
@@ -408,7 +408,7 @@ class Tables:
                 self._file.execute(change, row)
 
     def _make_room(
-        self, where: str, value: tuple[Any], most: int, before: float
+        self, where: str, value: tuple[Any], max_tables: int, before: float
     ) -> None:
         """Deletes the longest unused tables, so that one more stays within a limit.
 
@@ -416,16 +416,16 @@ class Tables:
             Refused: too many were used after the moment `before`.
         """
         count = f"SELECT count(*) FROM tables WHERE {where}"
-        surplus = self._file.execute(count, value).fetchone()[0] + 1 - most
+        surplus = self._file.execute(count, value).fetchone()[0] + 1 - max_tables
         if surplus <= 0:
             return
         oldest = (
             f"SELECT id FROM tables WHERE {where} AND used <= ? ORDER BY used LIMIT ?"
         )
-        found = self._file.execute(oldest, (*value, before, surplus)).fetchall()
-        if len(found) < surplus:
+        unused_ids = self._file.execute(oldest, (*value, before, surplus)).fetchall()
+        if len(unused_ids) < surplus:
             raise Refused(429, "This server has as many games as it keeps; try later.")
-        for (id,) in found:
+        for (id,) in unused_ids:
             self._file.execute("DELETE FROM tables WHERE id = ?", (id,))
             self._recent.pop(id, None)
             self._loaded.pop(id, None)
@@ -446,13 +446,13 @@ def game_named(id: str) -> AnyGame:
 @lru_cache(1)
 def listed() -> dict[str, dict[str, Any]]:
     """The games that can be played here: facts by id."""
-    found = {}
+    facts_by_id = {}
     missing = arena_envs.missing_games()
     for info in arena_envs.game_infos():
         if info.id in missing:
             continue
         game = arena_envs.make_game(info.id)
-        found[info.id] = {
+        facts_by_id[info.id] = {
             "id": info.id,
             "title": title_of(game) if info.id in GAMES else info.id,
             "players": game.num_players,
@@ -460,7 +460,7 @@ def listed() -> dict[str, dict[str, Any]]:
             "information": game.information,
             "talk": game.num_actions is None,
         }
-    return found
+    return facts_by_id
 
 
 def missing_note() -> str:

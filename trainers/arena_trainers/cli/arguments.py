@@ -32,8 +32,9 @@ def check_out(out: Path, marks: Sequence[bytes], command: str) -> None:
         return
     if not out.is_file():
         raise ValueError(f"want a file to write, got {out}; give another OUT")
-    old = out.read_bytes()
-    if old and not (old.startswith(marks[0]) and all(mark in old for mark in marks)):
+    content = out.read_bytes()
+    is_ours = content.startswith(marks[0]) and all(mark in content for mark in marks)
+    if content and not is_ours:
         raise ValueError(
             f"{out} exists and was not written by {command}; give another OUT"
         )
@@ -54,8 +55,10 @@ def read_env(game: str, params: list[str] | None, max_turns: int | None) -> Game
         ValueError: there is no such game, or it does not take a parameter.
     """
     check_names_game(game)
-    limit = {} if max_turns is None else {"max_turns": max_turns}
-    return arena_envs.make(game, **{**read_params(params), **limit})
+    options = read_params(params)
+    if max_turns is not None:
+        options["max_turns"] = max_turns
+    return arena_envs.make(game, **options)
 
 
 def wanted_folder(out: Path | None) -> Path:
@@ -73,27 +76,30 @@ def read_envs(
     Raises:
         ValueError: as for `read_env`, GAME is none of these, or a game is named twice.
     """
-    own: dict[str, list[str]] = {game: [] for game in games}
+    params_of: dict[str, list[str]] = {game: [] for game in games}
     for param in params or []:
         name, _, value = param.partition("=")
-        game, is_one, name = name.rpartition(".")
-        if is_one and game not in own:
+        game, dot, name = name.rpartition(".")
+        if not dot:
+            for game_params in params_of.values():
+                game_params.append(param)
+        elif game in params_of:
+            params_of[game].append(f"{name}={value}")
+        else:
             raise ValueError(
                 f"want GAME.NAME=VALUE with a game among {', '.join(games)}, got "
                 f"{param!r}"
             )
-        for one in [game] if is_one else own:
-            own[one].append(f"{name}={value}" if is_one else param)
     try:
-        found = [read_env(game, own[game], max_turns) for game in games]
+        envs = [read_env(game, params_of[game], max_turns) for game in games]
     except ValueError as error:
         if not params or len(games) == 1:
             raise
         raise ValueError(f"{error}; GAME.NAME=VALUE sets it in one game") from error
-    for number, env in enumerate(found):
-        if (env.id, env.game) in [(one.id, one.game) for one in found[:number]]:
+    for number, env in enumerate(envs):
+        if any(env.id == e.id and env.game == e.game for e in envs[:number]):
             raise ValueError(f"want each game once, got {env.id} twice; leave one out")
-    return found
+    return envs
 
 
 def read_params(params: list[str] | None) -> dict[str, Any]:
@@ -105,15 +111,15 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
     >>> read_params(["num_players=3", "preset=chicken"])
     {'num_players': 3, 'preset': 'chicken'}
     """
-    named = {}
+    values = {}
     for param in params or []:
-        name, found, value = param.partition("=")
-        if not found or name == "id":  # `arena_envs.make` has a parameter `id`
+        name, equals, value = param.partition("=")
+        if not equals or name == "id":  # `arena_envs.make` has a parameter `id`
             raise ValueError(f"want a parameter as NAME=VALUE, got {param!r}")
         try:
-            named[name] = yaml.safe_load(value)
+            values[name] = yaml.safe_load(value)
         except yaml.YAMLError as error:
             raise ValueError(
                 f"want YAML as value of {name!r}, got {value!r}"
             ) from error
-    return named
+    return values

@@ -1,7 +1,6 @@
 """The command `arena attribute`."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,9 +18,6 @@ from arena_trainers.cli.options import (
 )
 from arena_trainers.cli.output import one_form, show
 from arena_trainers.cli.progress import running
-
-if TYPE_CHECKING:
-    Measure = Callable[[], dict[str, float]]
 
 
 @with_policy_options
@@ -52,7 +48,7 @@ def attribute(
     num_episodes: Annotated[int, typer.Option("--episodes", "-n", help="Seeds.")] = 100,
     seed: SeedOption = 0,
     *,
-    how: PolicyOptions,
+    policy_options: PolicyOptions,
     timeout: TimeoutOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
@@ -74,11 +70,18 @@ def attribute(
     specs = [policy, base, against]
     with usage_errors(), running("nothing was kept", policies=specs):
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        given = how.policies(specs), game, seeds_of(seed, num_episodes), seats
-        rows, num_lost = attributed(*given, permutations, how.wrapper, timeout)
-    told = f"sampled: {permutations} orders a seed" if permutations else "exact"
-    title = f"{policy} in place of {base} in {game}: Shapley values, {told}"
-    document = {"method": told, "lost": num_lost, "seats": rows}
+        rows, num_lost = attributed(
+            policies=policy_options.policies(specs),
+            game=game,
+            seeds=seeds_of(seed, num_episodes),
+            seats=seats,
+            num_permutations=permutations,
+            prompt=policy_options.wrapper,
+            timeout=timeout,
+        )
+    method = f"sampled: {permutations} orders a seed" if permutations else "exact"
+    title = f"{policy} in place of {base} in {game}: Shapley values, {method}"
+    document = {"method": method, "lost": num_lost, "seats": rows}
     show(form, document, rows, lambda _: [seats_table(rows, title)])
     if num_lost:
         typer.echo(f"error: {num_lost} episodes are lost; play them again", err=True)

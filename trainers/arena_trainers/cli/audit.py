@@ -1,6 +1,6 @@
 """The commands `arena audit credit` and `arena audit game`."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -9,6 +9,9 @@ from arena_envs.doors import imported
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import group
 from arena_trainers.cli.output import print_tables
+
+if TYPE_CHECKING:
+    from arena_credit.proofs.findings import Verdict
 
 audit_app = group("audit", "Check anyone's credit or game against exact ones.")
 
@@ -33,29 +36,39 @@ def audit_credit(
     from arena_credit.proofs.diagnostics import DIAGNOSTICS
 
     with usage_errors():
-        found = audit(imported(function, "a function as module:name"), signature)  # type: ignore[arg-type]
-    batches = list(dict.fromkeys(b for row in found.rows for b in row.verdicts))
+        audit_report = audit(imported(function, "a function as module:name"), signature)  # type: ignore[arg-type]
+    batches = list(dict.fromkeys(b for row in audit_report.rows for b in row.verdicts))
     table = Table("game", *batches)
-    for row in found.rows:
-        found_in = [row.verdicts.get(batch) for batch in batches]
-        cells = ["-" if v is None else f"{v.kind} ({v.cosine:.2f})" for v in found_in]
-        table.add_row(row.game, *([row.error] if row.error else cells))
+    for row in audit_report.rows:
+        if row.error:
+            table.add_row(row.game, row.error)
+        else:
+            verdicts = [row.verdicts.get(batch) for batch in batches]
+            table.add_row(row.game, *map(_verdict_cell, verdicts))
     print_tables([table])
-    if shown := found.counterexample:
-        about = DIAGNOSTICS[shown.game].about
-        typer.echo(f"reversed in {shown.game}, batch {shown.batch}: {about}")
+    if example := audit_report.counterexample:
+        about = DIAGNOSTICS[example.game].about
+        typer.echo(f"reversed in {example.game}, batch {example.batch}: {about}")
         lines = Table("seat", "knows", "action", "true gradient", "expected gradient")
-        for seat, state, action, true, got in shown.lines:
+        for seat, state, action, true_gradient, expected_gradient in example.lines:
             lines.add_row(
-                str(seat), str(state), str(action), f"{true:+.4f}", f"{got:+.4f}"
+                str(seat),
+                str(state),
+                str(action),
+                f"{true_gradient:+.4f}",
+                f"{expected_gradient:+.4f}",
             )
         print_tables([lines])
     typer.echo("columns: episodes of a batch; in brackets: cosine to the true gradient")
-    if all(row.error for row in found.rows):
+    if all(row.error for row in audit_report.rows):
         typer.echo(f"it failed in every game: is it called as --signature {signature}?")
-    typer.echo(f"worst: {found.worst}")
-    if found.worst in ("zero", "reversed", "error"):
+    typer.echo(f"worst: {audit_report.worst}")
+    if audit_report.worst in ("zero", "reversed", "error"):
         raise typer.Exit(1)
+
+
+def _verdict_cell(verdict: "Verdict | None") -> str:
+    return "-" if verdict is None else f"{verdict.kind} ({verdict.cosine:.2f})"
 
 
 @audit_app.command("game")
@@ -85,33 +98,35 @@ def audit_game(
     Example: arena audit game "kuhn_poker(num_players=3)" --twin "openspiel:kuhn_poker(players=3)"
     """
     from arena_envs.testing import same_game
-    from arena_envs.testing import twin as game
+    from arena_envs.testing import twin as find_game
 
-    given: dict[str, Any] = {}
+    action_map: dict[str, Any] = {}
     with usage_errors():
-        first, second = game(name), game(twin)
+        first, second = find_game(name), find_game(twin)
         if actions is not None:
-            given["action"] = imported(actions, "a function of a state and an action")
-    found = same_game(first, second, num_episodes=num_episodes, **given)
-    if found is None:
+            action_map["action"] = imported(
+                actions, "a function of a state and an action"
+            )
+    difference = same_game(first, second, num_episodes=num_episodes, **action_map)
+    if difference is None:
         typer.echo(f"no difference between {name} and {twin} in the states compared")
         return
-    typer.echo(f"{found}\n\n{found.reproduction(name, twin)}", err=True)
-    if found.what == "returns":
-        _print_values(first, second, given)
+    typer.echo(f"{difference}\n\n{difference.reproduction(name, twin)}", err=True)
+    if difference.what == "returns":
+        _print_values(first, second, action_map)
     raise typer.Exit(1)
 
 
-def _print_values(first: Any, second: Any, maps: dict[str, Any]) -> None:
+def _print_values(first: Any, second: Any, action_map: dict[str, Any]) -> None:
     from arena_envs.testing import twin_values
 
     try:
-        values = twin_values(first, second, **maps)
+        values = twin_values(first, second, **action_map)
     except (ImportError, ValueError) as error:
         typer.echo(f"values not computed: {error}")
         return
     table = Table("", "first game", "second game")
-    for row, (one, other) in values.items():
+    for row, (first_value, second_value) in values.items():
         label = row if row == "value" else f"NashConv: {row}"
-        table.add_row(label, f"{one:+.4f}", f"{other:+.4f}")
+        table.add_row(label, f"{first_value:+.4f}", f"{second_value:+.4f}")
     print_tables([table])

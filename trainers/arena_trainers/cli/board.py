@@ -1,9 +1,8 @@
 """The commands of `arena board`."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -21,10 +20,6 @@ from arena_trainers.cli.progress import running
 from arena_wrappers import (
     make_policy,
 )
-
-if TYPE_CHECKING:
-    Measure = Callable[[], dict[str, float]]
-
 
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
 
@@ -59,13 +54,14 @@ def run_board(
     from arena_eval.tournament import load_suite, play_suite
 
     with usage_errors():
-        loaded = load_suite(suite, allow_code=allow_code)
-        limit = loaded.given["max_tokens"] if MODEL.match(policy) else None
-        (made,) = PolicyOptions(max_new_tokens=limit).policies([policy])
-        made = make_policy(made) if isinstance(made, str) else made
+        loaded_suite = load_suite(suite, allow_code=allow_code)
+        max_tokens = loaded_suite.given["max_tokens"] if MODEL.match(policy) else None
+        (player,) = PolicyOptions(max_new_tokens=max_tokens).policies([policy])
+        if isinstance(player, str):
+            player = make_policy(player)
     advice = f"finished episodes are in {out}; the same command goes on"
     with running(advice, policies=[policy]) as bar, usage_errors():
-        play_suite(loaded, made, out, name=name, timeout=timeout, progress=bar)
+        play_suite(loaded_suite, player, out, name=name, timeout=timeout, progress=bar)
     typer.echo(f"{out} is finished; check it: arena board verify {out} --suite {suite}")
 
 
@@ -82,14 +78,16 @@ def verify_board(
     from arena_eval.tournament import load_suite, verify_submission
 
     with usage_errors():
-        loaded = load_suite(suite, allow_code=allow_code)
+        loaded_suite = load_suite(suite, allow_code=allow_code)
     for path in files:
         try:
-            found = verify_submission(path, loaded, allow_code=allow_code)
+            submission = verify_submission(path, loaded_suite, allow_code=allow_code)
         except (ValueError, OSError) as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(1) from None
-        typer.echo(f"{path}: {len(found.episodes)} episodes of {found.name} hold")
+        typer.echo(
+            f"{path}: {len(submission.episodes)} episodes of {submission.name} hold"
+        )
 
 
 @board_app.command("page")
@@ -105,5 +103,5 @@ def page_board(
     from arena_eval.tournament import load_suite, submissions_page
 
     with usage_errors():
-        loaded = load_suite(suite, allow_code=allow_code)
-        typer.echo(submissions_page(files, loaded, allow_code=allow_code))
+        loaded_suite = load_suite(suite, allow_code=allow_code)
+        typer.echo(submissions_page(files, loaded_suite, allow_code=allow_code))

@@ -2,10 +2,10 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -30,16 +30,13 @@ from arena_trainers.cli.options import (
 from arena_trainers.cli.output import one_form, show, show_warnings
 from arena_trainers.cli.progress import running
 from arena_trainers.cli.report import report as write_page
+from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import (
     Policy,
     as_policy,
 )
-
-if TYPE_CHECKING:
-    Measure = Callable[[], dict[str, float]]
-from arena_trainers.cli.unfinished import _end, _kept
 
 SUITE = "transfer"  # of `arena compare` without --suite and --games
 
@@ -87,7 +84,7 @@ def compare(
     ] = None,
     allow_code: AllowCodeOption = False,
     *,
-    how: PolicyOptions,
+    policy_options: PolicyOptions,
     timeout: TimeoutOption = None,
     out: EpisodesOption = None,
     report: Annotated[
@@ -117,20 +114,30 @@ def compare(
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         _check_report(report, out)
         opponents, prompt = _compared_games(suite, games, against, allow_code)
-        known, told = training_games(trained, trained_on, allow_code=allow_code)
-        options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
-        options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
-        options |= {"timeout": timeout, "trained_on": known}
-        options["equal_tokens"] = equal_tokens
-        pair = _two(how, base, trained)
+        known_games, trained_on_ids = training_games(
+            trained, trained_on, allow_code=allow_code
+        )
+        base_policy, trained_policy = _policy_pair(policy_options, base, trained)
         with _games_of_suite(is_default=not (games or suite)):
-            plan = ComparisonPlan(*pair, opponents, **options)
-    with running(_kept(out), policies=[base, trained]) as bar:
-        records = [{**row, "trained_on": told} for row in plan.run(bar)]
+            plan = ComparisonPlan(
+                base_policy,
+                trained_policy,
+                opponents,
+                prompt=policy_options.wrapper,
+                defaults=prompt,
+                seed=seed,
+                num_episodes=num_episodes,
+                out=out,
+                timeout=timeout,
+                trained_on=known_games,
+                equal_tokens=equal_tokens,
+            )
+    with running(kept_episodes(out), policies=[base, trained]) as bar:
+        records = [{**row, "trained_on": trained_on_ids} for row in plan.run(bar)]
     show_warnings([*plan.warnings])
     show(form, records, records, lambda _: [comparison_table(records)])
     _write_report(report, out)
-    _end(plan.unanswered, out)
+    exit_if_lost(plan.unanswered, out)
 
 
 def _check_report(report: Path | None, out: Path | None) -> None:
@@ -158,13 +165,15 @@ def _games_of_suite(*, is_default: bool) -> Iterator[None]:
         ) from error
 
 
-def _two(how: PolicyOptions, base: str, trained: str) -> "tuple[Policy, Policy]":
+def _policy_pair(
+    policy_options: PolicyOptions, base: str, trained: str
+) -> "tuple[Policy, Policy]":
     """Both policies; the same one twice if the strings are equal."""
-    found = how.policies([base] if base == trained else [base, trained])
-    if len(found) != len({base, trained}):
-        raise ValueError(f"want two policies, got {len(found)}: name past:RUN@STEP")
-    policies = [*map(as_policy, found)]
-    return policies[0], policies[-1]
+    specs = [base] if base == trained else [base, trained]
+    pair = policy_options.policies(specs)
+    if len(pair) != len(specs):
+        raise ValueError(f"want two policies, got {len(pair)}: name past:RUN@STEP")
+    return as_policy(pair[0]), as_policy(pair[-1])
 
 
 def _compared_games(
@@ -180,40 +189,52 @@ def _compared_games(
         raise ValueError("want --suite or --games, got both; leave one out")
     if games:
         return dict.fromkeys(games, against or ()), {}
-    given = load_suite(suite or SUITE, allow_code=allow_code).given
-    opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
-    return opponents, given["prompts"]["plain"]
+    suite_settings = load_suite(suite or SUITE, allow_code=allow_code).given
+    opponents = {
+        entry["game"]: against or entry["opponents"]
+        for entry in suite_settings["games"]
+    }
+    return opponents, suite_settings["prompts"]["plain"]
 
 
 def training_games(
-    policy: str, given: Sequence[str] | None, *, allow_code: bool = False
+    policy: str, game_names: Sequence[str] | None, *, allow_code: bool = False
 ) -> tuple[list[AnyGame] | None, list[str]]:
     """The games that a model was trained on, as given or as the runs of its folder say.
 
     Args:
         policy: the model.
-        given: the games, where an operator names them.
+        game_names: the games, where an operator names them.
         allow_code: whether the files of the runs may name code.
     """
     from arena_trainers.train.games import checked_entry, expanded
 
-    if given:
-        return [read_env(game, None, None).game for game in given], list(given)
+    if game_names:
+        games_of_operator = [read_env(name, None, None).game for name in game_names]
+        return games_of_operator, list(game_names)
     listing: list[Any] = []
-    seen: set[Path] = set()
+    visited_runs: set[Path] = set()
     while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
         folder = Path(match[2]).absolute()
-        near = (
-            one for one in (folder, *folder.parents[:2]) if (one / CONFIG).is_file()
-        )
-        if (run := next(near, None)) is None or run in seen:
+        run = _run_with(folder)
+        if run is None or run in visited_runs:
             break
-        seen.add(run)
+        visited_runs.add(run)
         settings = load_recipe(str(run / CONFIG))
         games = settings.get("games") or ()
         listing += split(games) if isinstance(games, str) else games
         policy = f"lm:{settings.get('model')}"  # the run that it started from
     with named_only(allow_code=allow_code):
         entries = [*map(checked_entry, expanded(listing))]
-        found = [make(one["id"], **one.get("params", {})).game for one in entries]
-    return found or None, [str(one["id"]) for one in entries]
+        trained_games = [
+            make(entry["id"], **entry.get("params", {})).game for entry in entries
+        ]
+    return trained_games or None, [str(entry["id"]) for entry in entries]
+
+
+def _run_with(folder: Path) -> Path | None:
+    """The run that holds a model's folder, at most two levels above; None without one."""
+    for candidate in (folder, *folder.parents[:2]):
+        if (candidate / CONFIG).is_file():
+            return candidate
+    return None

@@ -50,35 +50,35 @@ def check(
     from arena_credit.testing import BrokenPromise, check_estimator
 
     with usage_errors():
-        found = find_estimator(name) if ":" in name else name
-        find_estimator(found)
+        estimator = find_estimator(name) if ":" in name else name
+        find_estimator(estimator)
     try:
         with usage_errors():
             evidence = check_estimator(
-                found, num_batches=num_batches, variance=variance
+                estimator, num_batches=num_batches, variance=variance
             )
     except BrokenPromise as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
     print_tables(_tables(evidence))
-    if missing := undefined(found):
-        columns = ", ".join(missing)
+    if missing_columns := undefined(estimator):
+        columns = ", ".join(missing_columns)
         typer.echo(f"bias not measured: the diagnostic games have no column {columns}")
-    kept = f"the claims of {evidence.name} hold on {num_batches} random batches"
-    typer.echo(kept if missing else f"{kept} and on the diagnostic games")
+    message = f"the claims of {evidence.name} hold on {num_batches} random batches"
+    typer.echo(message if missing_columns else f"{message} and on the diagnostic games")
 
 
 def _tables(evidence: "Evidence") -> Iterable[Table]:
     from arena_credit.proofs.findings import has_chance
 
-    found = asdict(evidence.found)
+    findings = asdict(evidence.found)
     if not evidence.findings:
-        found |= dict.fromkeys(
+        findings |= dict.fromkeys(
             ("bias_two", "bias_infinite", "bias_shared_chance", "bootstraps")
         )
     table = Table("property", "claimed", "found")
     for field, claimed in asdict(evidence.claimed).items():
-        table.add_row(field, _word(claimed), _word(found[field]))
+        table.add_row(field, _cell(claimed), _cell(findings[field]))
     yield table
     if evidence.findings:
         sizes = ("of two", "cosine", "factor", "large", "cosine", "factor")
@@ -86,10 +86,12 @@ def _tables(evidence: "Evidence") -> Iterable[Table]:
         shared = Table("game with chance", "shared by a group", "cosine", "factor")
         for game, finding in evidence.findings.items():
             table.add_row(
-                game, *_words(finding.bias_two), *_words(finding.bias_infinite)
+                game,
+                *_verdict_cells(finding.bias_two),
+                *_verdict_cells(finding.bias_infinite),
             )
             if has_chance(game):
-                shared.add_row(game, *_words(finding.bias_shared_chance))
+                shared.add_row(game, *_verdict_cells(finding.bias_shared_chance))
         yield table
         yield shared
     if evidence.noises:
@@ -99,7 +101,7 @@ def _tables(evidence: "Evidence") -> Iterable[Table]:
         yield table
 
 
-def _word(value: object) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, bool) or value in (None, math.inf):
         return "yes" if value is True else "-"
     if isinstance(value, float):
@@ -107,7 +109,7 @@ def _word(value: object) -> str:
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
-def _words(verdict: "Verdict") -> tuple[str, str, str]:
+def _verdict_cells(verdict: "Verdict") -> tuple[str, str, str]:
     return verdict.kind, f"{verdict.cosine:.3f}", f"{verdict.factor:.3f}"
 
 
@@ -148,19 +150,20 @@ def suggest(
     with usage_errors():
         is_file = recipe is not None
         with no_code(active=is_file and not allow_code):
-            specs, used, group = _games_to_advise(games, recipe)
+            specs, used, group = _advised_games(games, recipe)
             rules = [(name, make_game(name, **params)) for name, params in specs]
         advice = read_advice(SHIPPED if directory is None else directory / FILE)
     for line in suggestions(rules, advice, used, group):
         typer.echo(line)
 
 
-def _games_to_advise(
+def _advised_games(
     games: Sequence[str] | None, recipe: str | None
 ) -> tuple[list[tuple[str, dict[str, Any]]], str | None, int | None]:
     """The id and parameters of each game, and the variant and group size of the recipe."""
     from arena_credit.by_name import with_options
-    from arena_trainers.cli.suggest import DEFAULT, variant_name
+    from arena_trainers.cli.game_facts import DEFAULT
+    from arena_trainers.cli.suggest import variant_name
     from arena_trainers.runs.settings import load_recipe
 
     names = games or []
@@ -173,10 +176,12 @@ def _games_to_advise(
     if recipe is None:
         return [(name, {}) for name in names], None, None
     settings = load_recipe(recipe)
-    specs = [
-        (one, {}) if isinstance(one, str) else (one["id"], one.get("params", {}))
-        for one in settings.get("games", ["kuhn_poker"])
-    ]
+    specs: list[tuple[str, dict[str, Any]]] = []
+    for entry in settings.get("games", ["kuhn_poker"]):
+        if isinstance(entry, str):
+            specs.append((entry, {}))
+        else:
+            specs.append((entry["id"], entry.get("params", {})))
     name, options = with_options(
         settings.get("credit", DEFAULT), settings.get("credit_args", {})
     )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 PARQUET = (b"PAR1", b"prompt", b"reason")  # what our files hold
 CARD = (b"---\n# arena data", b"---")  # what our dataset cards hold
-OTHER = ", held out"  # what the title of a table says
+HELD_OUT = ", held out"  # what the title of a table says
 
 
 def data(
@@ -109,26 +109,37 @@ def data(
                 "want EPISODES, --select NAME and --out FILE.parquet (or --dry-run); "
                 "arena data --list names the selectors"
             )
-        sides = _sides(files, share, out)
-        given = read_params(option)
-        found = {
-            side: select(selector, episodes, seed=seed, allow_code=allow_code, **given)
-            for side, episodes in sides.items()
+        episodes_by_split = _split_episodes(files, share, out)
+        selector_options = read_params(option)
+        selections = {
+            split: select(
+                selector, episodes, seed=seed, allow_code=allow_code, **selector_options
+            )
+            for split, episodes in episodes_by_split.items()
         }
-        if len(found) > 1:  # general rows have no seed that could be held out
-            own = [row for row in found[OTHER].rows if row.game != GENERAL]
-            found[OTHER] = replace(found[OTHER], rows=own)
-        rows = [row for selection in found.values() for row in selection.rows]
-        origin = origin_of(rows, [one for side in sides.values() for one in side])
+        if len(selections) > 1:  # general rows have no seed that could be held out
+            seeded_rows = [
+                row for row in selections[HELD_OUT].rows if row.game != GENERAL
+            ]
+            selections[HELD_OUT] = replace(selections[HELD_OUT], rows=seeded_rows)
+        rows = [row for selection in selections.values() for row in selection.rows]
+        origin = origin_of(
+            rows,
+            [
+                episode
+                for episodes in episodes_by_split.values()
+                for episode in episodes
+            ],
+        )
         with named_only(allow_code=allow_code):
             chat = None if model is None else _chat_of(model, origin)
-        for side, selection in found.items():
-            print_tables(_tables(f"{selector}{side}", selection, chat))
+        for split, selection in selections.items():
+            print_tables(_tables(f"{selector}{split}", selection, chat))
     if not rows:
         typer.echo("error: no row was chosen; the table says why", err=True)
         raise typer.Exit(1)
     if not dry_run and out is not None:
-        _write(found, chat, out, origin)
+        _write(selections, chat, out, origin)
 
 
 def _print_selectors() -> None:
@@ -138,7 +149,9 @@ def _print_selectors() -> None:
     print_tables([table])
 
 
-def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, Any]:
+def _split_episodes(
+    files: Sequence[Path], share: float, out: Path | None
+) -> dict[str, Any]:
     """The episodes to train on and those held out, by what is added to their names."""
     from arena_eval.rollouts import read_rollouts
 
@@ -161,14 +174,14 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
     episodes = joined(parts)
     if not share:
         return {"": episodes}
-    train, others = held_out(episodes, share)
-    if not train or not others:
+    train, test = held_out(episodes, share)
+    if not train or not test:
         seeds = len({episode.seed for episode in episodes})
         raise ValueError(
             f"want seeds to train on and seeds to hold out, got all {seeds} on one "
             f"side with --held-out {share:g}; play more seeds, or give another share"
         )
-    return {"": train, OTHER: others}
+    return {"": train, HELD_OUT: test}
 
 
 def _check_episodes(file: Path) -> None:
@@ -177,8 +190,8 @@ def _check_episodes(file: Path) -> None:
             f"want a file of episodes, found none at {file}; arena eval --out {file} "
             "writes one"
         )
-    with file.open("rb") as opened:
-        if opened.read(4) == b"PAR1":
+    with file.open("rb") as stream:
+        if stream.read(4) == b"PAR1":
             raise ValueError(
                 f"want episodes as JSON lines, got {file}, a Parquet file; give the "
                 "episodes.jsonl that its rows were chosen from"
@@ -197,31 +210,35 @@ def _chat_of(model: str, origin: Origin) -> "Chat | None":
     return Chat(tiny_tokenizer_of(origin.games, only_prompt(origin)))
 
 
-def _tables(title: str, found: Selection, chat: "Chat | None") -> list[Table]:
+def _tables(title: str, selection: Selection, chat: "Chat | None") -> list[Table]:
     """A table of the episodes that were kept, and of those that were not, with reasons."""
-    unknown = chat is None and not all(map(has_tokens, found.rows))
+    lacks_tokens = chat is None and not all(map(has_tokens, selection.rows))
     counts: dict[tuple[str, int, str], Counter[str]] = {}
-    for row in found.rows:
+    for row in selection.rows:
         key = (row.game, row.seat, row.reason)
         counts.setdefault(key, Counter()).update(
-            {"rows": 1} if unknown else {"rows": 1, **_tokens(columns(row, chat))}
+            {"rows": 1} if lacks_tokens else {"rows": 1, **_tokens(columns(row, chat))}
         )
-    kept = Table(
+    kept_table = Table(
         "game", "seat", "why", "rows", "tokens", "trained", title=f"{title}: kept"
     )
     for (game, seat, reason), count in sorted(counts.items()):
-        tokens = ["?", "?"] if unknown else [f"{count[n]:,}" for n in ("all", "mask")]
-        kept.add_row(game, str(seat), reason, f"{count['rows']:,}", *tokens)
-    caption = [f"{len(found.rows):,} rows; {found.num_merged:,} equal ones merged"]
-    if unknown:
+        tokens = (
+            ["?", "?"] if lacks_tokens else [f"{count[n]:,}" for n in ("all", "mask")]
+        )
+        kept_table.add_row(game, str(seat), reason, f"{count['rows']:,}", *tokens)
+    caption = [
+        f"{len(selection.rows):,} rows; {selection.num_merged:,} equal ones merged"
+    ]
+    if lacks_tokens:
         caption.append("messages without tokens; --model PATH adds them")
-    kept.caption = "\n".join(caption)
-    if not found.dropped:
-        return [kept]
-    left = Table("why", "number", title=f"{title}: left out")
-    for reason, number in sorted(found.dropped.items()):
-        left.add_row(reason, f"{number:,}")
-    return [kept, left]
+    kept_table.caption = "\n".join(caption)
+    if not selection.dropped:
+        return [kept_table]
+    dropped_table = Table("why", "number", title=f"{title}: left out")
+    for reason, number in sorted(selection.dropped.items()):
+        dropped_table.add_row(reason, f"{number:,}")
+    return [kept_table, dropped_table]
 
 
 def _tokens(row: dict[str, Any]) -> dict[str, int]:
@@ -234,24 +251,24 @@ def _tokens(row: dict[str, Any]) -> dict[str, int]:
 
 
 def _write(
-    found: dict[str, Selection], chat: "Chat | None", out: Path, origin: Origin
+    selections: dict[str, Selection], chat: "Chat | None", out: Path, origin: Origin
 ) -> None:
-    has_splits = len(found) > 1
+    has_splits = len(selections) > 1
     if has_splits:
         out.mkdir(exist_ok=True)
-    written = []
-    for side, selection in found.items():
-        path = out / (TEST if side else TRAIN) if has_splits else out
+    split_names = []
+    for split, selection in selections.items():
+        path = out / (TEST if split else TRAIN) if has_splits else out
         if not selection.rows:
             path.unlink(missing_ok=True)  # of an earlier call
             typer.echo(f"{path}: not written, no row was chosen")
             continue
         with running(f"{path} was not written", "writing"):
             write_rows(rows_to_dataset(selection.rows, chat), path, origin)
-        written.append("test" if side else "train")
+        split_names.append("test" if split else "train")
         typer.echo(f"wrote {len(selection.rows):,} rows to {path}")
     if has_splits:
-        write_whole(out / "README.md", _card(written, found[""], origin))
+        write_whole(out / "README.md", _card(split_names, selections[""], origin))
 
 
 def _card(splits: Sequence[str], train: Selection, origin: Origin) -> str:

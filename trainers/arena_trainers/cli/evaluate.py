@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from arena_eval.matches import Evaluation, EvaluationPlan
 
     Measure = Callable[[], dict[str, float]]
-from arena_trainers.cli.unfinished import _end, _kept
+from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes
 
 
 @with_policy_options
@@ -79,7 +79,7 @@ def evaluate(
     ] = None,
     as_json: JsonOption = False,
     *,
-    how: PolicyOptions,
+    policy_options: PolicyOptions,
     max_turns: MaxTurnsOption = None,
     as_csv: CsvOption = False,
     as_latex: LatexOption = False,
@@ -115,38 +115,44 @@ def evaluate(
     """
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        named = _named_games(policy, game, games)
-        options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
-        options |= {"baselines": baselines is not False, "timeout": timeout}
-        options |= {"num_episodes": num_episodes, "measures": measure or ()}
+        game_names = _named_games(policy, game, games)
+        options: dict[str, Any] = {
+            "seed": seed,
+            "prompt": policy_options.wrapper,
+            "out": out,
+            "baselines": baselines is not False,
+            "timeout": timeout,
+            "num_episodes": num_episodes,
+            "measures": measure or (),
+        }
         specs = [policy, *(against or [])]
-        envs = _envs(policy, named, params, max_turns)
-        plans, measures = _game_plans(how, specs, envs, options)
-    with running(_kept(out), policies=specs) as bar:
-        found = _run(plans, bar, out)
-        convs = [measure() for measure in measures]
-    show_warnings([text for one in found for text in one.warnings])
-    _show(found, convs, form, has_baselines=bool(baselines))
-    _end([text for plan in plans for text in plan.unanswered()], out)
+        envs = _envs(policy, game_names, params, max_turns)
+        plans, measures = _game_plans(policy_options, specs, envs, options)
+    with running(kept_episodes(out), policies=specs) as bar:
+        evaluations = _run(plans, bar, out)
+        nash_convs = [measure() for measure in measures]
+    show_warnings([text for evaluation in evaluations for text in evaluation.warnings])
+    _show(evaluations, nash_convs, form, has_baselines=bool(baselines))
+    exit_if_lost([text for plan in plans for text in plan.unanswered()], out)
 
 
 def _named_games(
     policy: str, game: str | None, games: Sequence[str] | None
 ) -> list[str]:
     """GAME and those of --games; raises ValueError if there is none."""
-    named = [*([game] if game else []), *(games or [])]
-    if not named:
+    game_names = [*([game] if game else []), *(games or [])]
+    if not game_names:
         is_game = known_games.knows(policy)
         first = f"random {policy}" if is_game else f"{policy} kuhn_poker"
         raise ValueError(
             f"want a policy and then a GAME, got {policy!r} alone; write: arena eval {first}"
         )
-    return named
+    return game_names
 
 
 def _show(
-    found: "Sequence[Evaluation]",
-    convs: Sequence[Mapping[str, float]],
+    evaluations: "Sequence[Evaluation]",
+    nash_convs: Sequence[Mapping[str, float]],
     form: str,
     has_baselines: bool,
 ) -> None:
@@ -157,22 +163,23 @@ def _show(
         records_of,
     )
 
-    def tables(width: int | None) -> list[Table]:
-        return [
-            table
-            for one, conv in pairs
-            for table in (
-                *evaluation_tables(one, width, has_baselines),
-                *([nash_conv_table(one.game, conv)] if conv else ()),
-            )
-        ]
+    pairs = list(zip(evaluations, nash_convs, strict=True))
 
-    pairs = list(zip(found, convs, strict=True))
-    several = [
-        one.to_dict() | ({"nash_conv": dict(conv)} if conv else {})
-        for one, conv in pairs
-    ]
-    document = several[0] if len(several) == 1 else {"evaluations": several}
+    def tables(width: int | None) -> list[Table]:
+        all_tables: list[Table] = []
+        for evaluation, nash_conv in pairs:
+            all_tables += evaluation_tables(evaluation, width, has_baselines)
+            if nash_conv:
+                all_tables.append(nash_conv_table(evaluation.game, nash_conv))
+        return all_tables
+
+    documents = []
+    for evaluation, nash_conv in pairs:
+        document = evaluation.to_dict()
+        if nash_conv:
+            document["nash_conv"] = dict(nash_conv)
+        documents.append(document)
+    document = documents[0] if len(documents) == 1 else {"evaluations": documents}
     show(form, document, [row for pair in pairs for row in records_of(*pair)], tables)
 
 
@@ -184,17 +191,19 @@ def _run(
     """Runs all plans under one progress bar."""
     from arena_eval.result_rows import append_results
 
-    total, before, found = sum(plan.num_episodes for plan in plans), 0, []
+    num_episodes = sum(plan.num_episodes for plan in plans)
+    num_before = 0
+    evaluations = []
     for plan in plans:
 
-        def progress(done: int, _: int, before: int = before) -> None:
-            bar(before + done, total)
+        def progress(num_done: int, _: int, num_before: int = num_before) -> None:
+            bar(num_before + num_done, num_episodes)
 
-        found.append(plan.run(progress, write=False))
-        before += plan.num_episodes
+        evaluations.append(plan.run(progress, write=False))
+        num_before += plan.num_episodes
     if out is not None:
-        append_results(out, [one.to_dict() for one in found])
-    return found
+        append_results(out, [evaluation.to_dict() for evaluation in evaluations])
+    return evaluations
 
 
 def _envs(
@@ -214,7 +223,7 @@ def _envs(
 
 
 def _game_plans(
-    how: PolicyOptions,
+    policy_options: PolicyOptions,
     specs: Sequence[str],
     envs: Sequence[GameEnv],
     options: Mapping[str, Any],
@@ -227,24 +236,24 @@ def _game_plans(
     from arena_eval.exploit import MAX_INFORMATION_STATES, nash_convs
     from arena_eval.matches import EvaluationPlan, opponents_of
 
-    first, *others = [
-        make_policy(one) if isinstance(one, str) and one != "self" else one
-        for one in how.policies(specs)
+    first, *opponents = [
+        make_policy(policy) if isinstance(policy, str) and policy != "self" else policy
+        for policy in policy_options.policies(specs)
     ]
     plans = [
-        EvaluationPlan(first, env, opponents_of(env.game, others), **options)
+        EvaluationPlan(first, env, opponents_of(env.game, opponents), **options)
         for env in envs
     ]
-    others = others or [make_policy("random")]
-    of_a_run = any(map(is_past, specs[1:]))
-    shown = [*others, first] if of_a_run else [first, *others]
+    opponents = opponents or [make_policy("random")]
+    are_snapshots = any(map(is_past, specs[1:]))
+    policies = [*opponents, first] if are_snapshots else [first, *opponents]
     measures = [
         partial(
             nash_convs,
-            shown,
+            policies,
             env,
-            how.wrapper,
-            MAX_INFORMATION_STATES if of_a_run else plan.num_episodes,
+            policy_options.wrapper,
+            MAX_INFORMATION_STATES if are_snapshots else plan.num_episodes,
         )
         for env, plan in zip(envs, plans, strict=True)
     ]

@@ -53,10 +53,10 @@ def _games_table(rows: list[dict[str, Any]], terminal: bool) -> Table:
     for row in rows:
         cells = ["-" if row[name] is None else str(row[name]) for name in names]
         if terminal:
-            found = (
+            signs = (
                 sign for name, (value, sign) in SIGNS.items() if row[name] == value
             )
-            cells[0] += "".join(found)
+            cells[0] += "".join(signs)
         table.add_row(*cells)
     return table
 
@@ -78,14 +78,14 @@ def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
     try:
         game = arena_envs.make_game(info.id)
         length = round(mean_prompt_length(game))
-        known = {"pays": getattr(game, "pays", None), "longest": game.max_turns}
-        return {**row, **known, "prompt": length}
+        facts = {"pays": getattr(game, "pays", None), "longest": game.max_turns}
+        return {**row, **facts, "prompt": length}
     except ImportError:
         if info.extra is None and plugin is None:
             raise
     except Exception as error:  # a plug-in may raise anything
         if plugin is None:
             raise
-        what = f"{type(error).__name__}: {error}"
-        typer.echo(f"game {info.id!r} of plug-in {plugin!r}: {what}", err=True)
+        message = f"{type(error).__name__}: {error}"
+        typer.echo(f"game {info.id!r} of plug-in {plugin!r}: {message}", err=True)
     return row

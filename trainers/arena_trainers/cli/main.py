@@ -16,17 +16,17 @@ from arena_trainers.cli.errors import UsageError
 from arena_trainers.terminal import guarded_streams
 
 ParseError: Any = typer.BadParameter.__bases__[0]  # `UsageError` of the click in typer
-_OPPONENTS = "; opponents follow --against, as in --against cfr"
+_AGAINST_ADVICE = "; opponents follow --against, as in --against cfr"
 
 _ADVICE = {  # by command, and by the start of what the parser says
-    ("eval", "Got unexpected extra"): _OPPONENTS,
-    ("play", "Got unexpected extra"): _OPPONENTS,
+    ("eval", "Got unexpected extra"): _AGAINST_ADVICE,
+    ("play", "Got unexpected extra"): _AGAINST_ADVICE,
     ("games", "Got unexpected extra"): "; one game is shown by: arena show {word}",
     ("tournament", "Missing option"): "; for example --games kuhn_poker,tic_tac_toe",
     ("arena", "No such command"): " arena --help lists the commands.",
 }
 
-_OPTIONS = {  # of other programs, and ours
+_OWN_OPTIONS = {  # of other programs, and ours
     **dict.fromkeys(("--opponent", "--opponents", "--vs"), "--against"),
     **dict.fromkeys(("--game", "--env"), "--games"),
     **dict.fromkeys(("--num-episodes", "--num-games"), "--episodes"),
@@ -42,13 +42,8 @@ class ArenaGroup(LazyCommands):
             return super().invoke(ctx)
         except ParseError as error:
             name = error.ctx.info_name if error.ctx is not None else ""
-            option = _OPTIONS.get(getattr(error, "option_name", ""), "")
-            known = (
-                [one for p in error.ctx.command.params for one in p.opts]
-                if name
-                else []
-            )
-            if option in known:
+            option = _OWN_OPTIONS.get(getattr(error, "option_name", ""), "")
+            if option and option in _option_names(error.ctx):
                 error.message += f"; did you mean {option}?"
                 error.possibilities = None
             for (command, start), text in _ADVICE.items():
@@ -56,6 +51,13 @@ class ArenaGroup(LazyCommands):
                     word = error.format_message().rpartition("(")[2].rstrip(")")
                     error.message = error.format_message() + text.format(word=word)
             raise
+
+
+def _option_names(context: Any) -> set[str]:
+    """The names of the options of a command."""
+    if context is None:
+        return set()
+    return {name for param in context.command.params for name in param.opts}
 
 
 app = typer.Typer(
@@ -90,7 +92,7 @@ def arena(
 
 def main() -> None:
     """Runs the command; a usage error prints one sentence and exits with status 2."""
-    before = warnings.formatwarning
+    format_of_python = warnings.formatwarning
     printed: set[str] = set()
 
     def one_line(message: Warning | str, *_: Any, **__: Any) -> str:
@@ -105,7 +107,7 @@ def main() -> None:
         with guarded_streams():
             _run_command()
     finally:
-        warnings.formatwarning = before  # tests call this function, too
+        warnings.formatwarning = format_of_python  # tests call this function, too
 
 
 def _run_command() -> None:
@@ -114,8 +116,8 @@ def _run_command() -> None:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("arena_"):
             raise
-        named = error if "pip install" in str(error) else missing_extra(error)
-        typer.echo(f"error: {named}", err=True)
+        advice = error if "pip install" in str(error) else missing_extra(error)
+        typer.echo(f"error: {advice}", err=True)
         sys.exit(2)
     except UsageError as error:
         typer.echo(wrapped(f"error: {error}", sys.stderr), err=True)

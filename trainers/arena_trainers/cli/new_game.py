@@ -34,8 +34,8 @@ def new_game(
       arena new-game liars_table --hidden --talk --players 3
     """
     with usage_errors():
-        written = write_skeleton(name, out, hidden, talk, players)
-    for path in written:
+        paths = write_skeleton(name, out, hidden, talk, players)
+    for path in paths:
         typer.echo(f"wrote {path}")
     typer.echo(f"check it with: arena check {name}:{_class_name(name)}")
     typer.echo(f"play it with: arena play {name}:{_class_name(name)}")
@@ -81,18 +81,21 @@ def write_skeleton(
         if path.exists():
             raise ValueError(f"{path} exists; give another name or --out")
     directory.mkdir(parents=True, exist_ok=True)
+    kinds = ["all", "hidden" if hidden else "open", "talk" if talk else "mute"]
+    values_of_fields = {
+        "NAME": name,
+        "CLASS": _class_name(name),
+        "PLAYERS": str(players),
+        "CARDS": str(players + 1),
+    }
     for path, skeleton in zip(paths, files.values(), strict=True):
-        text, kept = "", True
+        text, is_included = "", True
         for line in (SKELETONS / skeleton).read_text().splitlines(keepends=True):
             if mark := re.fullmatch(r"\[(\w+)\]\n", line):
-                kinds = "hidden" if hidden else "open", "talk" if talk else "mute"
-                kept = mark[1] in (*kinds, "all")
-            elif kept:
+                is_included = mark[1] in kinds
+            elif is_included:
                 text += line
-        for field, value in (
-            *(("NAME", name), ("CLASS", _class_name(name))),
-            *(("PLAYERS", str(players)), ("CARDS", str(players + 1))),
-        ):
+        for field, value in values_of_fields.items():
             text = text.replace(f"@{field}@", value)
         path.write_text(text)
     return paths

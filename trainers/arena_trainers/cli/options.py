@@ -138,12 +138,12 @@ class PolicyOptions:
         >>> PolicyOptions(rules=False).prompt
         {'rules': False}
         """
-        return self._given(PROMPT_OPTIONS)
+        return self._set_options(PROMPT_OPTIONS)
 
     @property
     def sampling(self) -> dict[str, Any]:
         """The arguments of `LMPolicy` that were given."""
-        return self._given(SAMPLING)
+        return self._set_options(SAMPLING)
 
     @property
     def wrapper(self) -> dict[str, Any]:
@@ -152,10 +152,16 @@ class PolicyOptions:
         Raises:
             ValueError: `on_invalid` is unknown.
         """
-        told = f"unknown --on-invalid {self.on_invalid!r}"
-        check_known(self.on_invalid, ("forfeit", "retry", "random"), told)
-        referee = {"on_invalid": self.on_invalid, "max_retries": self.max_retries}
-        return {**self.prompt, **referee}
+        check_known(
+            self.on_invalid,
+            ("forfeit", "retry", "random"),
+            f"unknown --on-invalid {self.on_invalid!r}",
+        )
+        return {
+            **self.prompt,
+            "on_invalid": self.on_invalid,
+            "max_retries": self.max_retries,
+        }
 
     def policies(self, specs: Sequence[str]) -> list[Policy | str]:
         """The policies of these strings, with the sampling options applied.
@@ -169,23 +175,24 @@ class PolicyOptions:
         """
         for spec in specs:
             check_models(spec)  # before torch is imported, which takes seconds
-        given: list[Policy | str] = []
+        policies_or_specs: list[Policy | str] = []
         for spec in specs:
             if is_past(spec):
-                from arena_trainers.matchmaking.snapshots import (
-                    past_policies,  # needs torch
-                )
+                # needs torch
+                from arena_trainers.matchmaking.snapshots import past_policies
 
-                given += past_policies(spec, **self.sampling)
+                policies_or_specs += past_policies(spec, **self.sampling)
             else:
-                given.append(spec)
+                policies_or_specs.append(spec)
         if not self.sampling:
-            return given
+            return policies_or_specs
         models = [spec for spec in specs if is_past(spec)]
         makers = self._makers(models)
-        made = [
-            make_policy(p, makers) if isinstance(p, str) and p != "self" else p
-            for p in given
+        policies = [
+            make_policy(policy, makers)
+            if isinstance(policy, str) and policy != "self"
+            else policy
+            for policy in policies_or_specs
         ]
         if not models:
             names = " and ".join(
@@ -195,7 +202,7 @@ class PolicyOptions:
                 f"{names} needs a policy lm:PATH, api:MODEL or vllm:URL, got "
                 f"{', '.join(specs)}; leave it out"
             )
-        return made
+        return policies
 
     def _makers(self, models: list[str]) -> dict[str, Callable[[str], Policy]]:
         """Makers of policies with the sampling options; they note language models in `models`."""
@@ -209,10 +216,10 @@ class PolicyOptions:
         def served(module: str) -> Callable[[str], Policy]:
             def load(argument: str) -> Policy:
                 models.append(argument)
-                given = self.sampling
-                if "max_new_tokens" in given:
-                    given["max_tokens"] = given.pop("max_new_tokens")
-                policy: Policy = import_module(module).load(argument, **given)
+                sampling = self.sampling
+                if "max_new_tokens" in sampling:
+                    sampling["max_tokens"] = sampling.pop("max_new_tokens")
+                policy: Policy = import_module(module).load(argument, **sampling)
                 return policy
 
             return load
@@ -223,7 +230,7 @@ class PolicyOptions:
             "vllm": served("arena_trainers.lm.vllm_policy"),
         }
 
-    def _given(self, names: Sequence[str]) -> dict[str, Any]:
+    def _set_options(self, names: Sequence[str]) -> dict[str, Any]:
         values = {name: getattr(self, name, None) for name in names}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -232,10 +239,10 @@ def check_models(spec: str) -> None:
     """Raises ValueError if a model that a policy string names, at any depth, does not exist."""
     if not re.search(r"\blm:", spec):
         return
-    one = expression(spec)
-    if one.name == "lm" and one.argument:
-        find_model(adapter_base(one.argument) or one.argument)
-    for inner in (*one.inner, *one.options.values()):
+    parsed_spec = expression(spec)
+    if parsed_spec.name == "lm" and parsed_spec.argument:
+        find_model(adapter_base(parsed_spec.argument) or parsed_spec.argument)
+    for inner in (*parsed_spec.inner, *parsed_spec.options.values()):
         if isinstance(inner, str):
             check_models(inner)
 
@@ -252,12 +259,12 @@ def group(name: str, help_line: str) -> typer.Typer:
 
 
 def with_policy_options(function: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter `how` becomes the options of `PolicyOptions`, at its place."""
+    """A command whose parameter `policy_options` becomes the options of `PolicyOptions`, at its place."""
     parameters = inspect.signature(function, eval_str=True).parameters
     policy_parameters = inspect.signature(PolicyOptions, eval_str=True).parameters
     command_parameters: list[inspect.Parameter] = []
     for parameter in parameters.values():
-        if parameter.name == "how":
+        if parameter.name == "policy_options":
             command_parameters += policy_parameters.values()
         else:
             command_parameters.append(parameter)
@@ -270,7 +277,7 @@ def with_policy_options(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def command(**arguments: Any) -> None:
         options = {name: arguments.pop(name) for name in policy_parameters}
-        function(**arguments, how=PolicyOptions(**options))
+        function(**arguments, policy_options=PolicyOptions(**options))
 
     command.__signature__ = inspect.Signature(command_parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in command_parameters}

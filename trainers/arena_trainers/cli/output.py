@@ -58,17 +58,17 @@ def _print_csv(records: Sequence[Mapping[str, Any]]) -> None:
     writer.writerows(records)
 
 
-def one_form(**given: bool) -> str:
+def one_form(**flags: bool) -> str:
     """The form of output that was asked for; empty for tables.
 
     Raises:
         ValueError: several forms; names them.
     """
-    chosen = [name for name, is_given in given.items() if is_given]
-    if len(chosen) > 1:
-        names = " and ".join(f"--{name}" for name in chosen)
+    forms = [name for name, is_set in flags.items() if is_set]
+    if len(forms) > 1:
+        names = " and ".join(f"--{name}" for name in forms)
         raise ValueError(f"want one form of output, got {names}")
-    return chosen[0] if chosen else ""
+    return forms[0] if forms else ""
 
 
 def latex(table: Table) -> str:

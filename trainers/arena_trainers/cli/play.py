@@ -3,8 +3,8 @@
 import re
 import secrets
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -35,10 +35,6 @@ from arena_wrappers import (
 from arena_wrappers.play import ending
 from arena_wrappers.records import EpisodeLog
 
-if TYPE_CHECKING:
-    Measure = Callable[[], dict[str, float]]
-
-
 LOADED = re.compile(r"\b(lm|past|vllm|best_of):")  # in strings of policies
 
 
@@ -54,7 +50,7 @@ def play(
         int | None, typer.Option(help="Seed of the episode; random by default.")
     ] = None,
     *,
-    how: PolicyOptions,
+    policy_options: PolicyOptions,
     params: ParamOption = None,
     max_turns: MaxTurnsOption = None,
     out: EpisodesOption = None,
@@ -81,22 +77,25 @@ def play(
     with usage_errors():
         env = read_env(game, params, max_turns)
         rules = env.game
-        _check(rules, seat, seed)
-        for spec in (*(against or ()), *([hint] if hint else ())):
+        _check_seat_and_seed(rules, seat, seed)
+        opponent_specs = against or ["random"]
+        for spec in [*opponent_specs, hint or ""]:
             if LOADED.search(spec):
                 typer.echo(f"loading {spec} ...", err=True)
-        others = _opponents(how.policies(against or ["random"]), rules)
-        wrapper = PromptWrapper(env, **how.wrapper, seats={seat: PromptOptions("bare")})
+        opponents = _opponents(policy_options.policies(opponent_specs), rules)
+        wrapper = PromptWrapper(
+            env, **policy_options.wrapper, seats={seat: PromptOptions("bare")}
+        )
         person = HumanPolicy(None if hint is None else prepared(hint, rules))
         log = None if out is None else EpisodeLog(out)
         if log is not None:
             log.append([])  # fails before the game
-    policies = [*others[:seat], person, *others[seat:]]
-    prompts = given_prompts(policies, how.prompt)
+    policies = [*opponents[:seat], person, *opponents[seat:]]
+    prompts = given_prompts(policies, policy_options.prompt)
     start = secrets.randbits(32) if seed is None else seed
     while True:
         plan = EpisodePlan(lambda: wrapper, policies, start, prompts=prompts)
-        episode = _played(plan)
+        episode = _play_episode(plan)
         if log is not None:
             log.append([episode])
         _print_end(episode, rules, seat, policies)
@@ -105,7 +104,7 @@ def play(
         start += 1
 
 
-def _played(plan: EpisodePlan) -> Episode:
+def _play_episode(plan: EpisodePlan) -> Episode:
     try:
         (episode,) = play_plans([plan], on_error="raise")
     except KeyboardInterrupt:
@@ -127,24 +126,24 @@ def _wants_another() -> bool:
         return False
 
 
-def _check(rules: AnyGame, seat: int, seed: int | None) -> None:
+def _check_seat_and_seed(rules: AnyGame, seat: int, seed: int | None) -> None:
     if seat not in range(rules.num_players):
         raise ValueError(f"want --seat from 0 to {rules.num_players - 1}, got {seat}")
     if seed is not None and seed < 0:
         raise ValueError(f"want --seed of at least 0, got {seed}")
 
 
-def _opponents(named: list[Policy | str], rules: AnyGame) -> list[Policy]:
+def _opponents(policies: list[Policy | str], rules: AnyGame) -> list[Policy]:
     """The policies of the other seats: one for all of them, or one for each."""
     from arena_eval.baselines import prepared
 
-    others = [prepared(policy, rules) for policy in named]
-    want = rules.num_players - 1
-    if len(others) == 1:
-        others *= want
-    if len(others) != want:
-        raise ValueError(f"want {want} opponents (or one), got {len(others)}")
-    return others
+    opponents = [prepared(policy, rules) for policy in policies]
+    num_others = rules.num_players - 1
+    if len(opponents) == 1:
+        opponents *= num_others
+    if len(opponents) != num_others:
+        raise ValueError(f"want {num_others} opponents (or one), got {len(opponents)}")
+    return opponents
 
 
 def _print_end(

@@ -4,14 +4,15 @@ import errno
 import socket
 
 
-def _check_port(port: int) -> None:
+def check_port(port: int) -> None:
+    """Raises ValueError if a port is out of range."""
     if not 0 < port < 2**16:
         raise ValueError(f"want --port from 1 to 65535, got {port}")
 
 
-def _check_free(host: str, port: int) -> None:
+def check_free(host: str, port: int) -> None:
     """Listens at the address for a moment, as the server will."""
-    _check_port(port)
+    check_port(port)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()

@@ -79,12 +79,14 @@ def replay(
         if html is not None:
             _write_page(file, html, first, num_episodes or IN_PAGE)
         elif svg is not None:
-            (line,) = _known(read_lines(file, first - 1, 1), file)
+            (line,) = _with_an_episode(read_lines(file, first - 1, 1), file)
             if isinstance(line, Recorded):
                 write_whole(svg, sheet(line.rollout.episode, seen_by))
                 typer.echo(f"{svg}: the episode of line {line.line}")
         elif sys.stdin.isatty() and sys.stdout.isatty():
-            step_through(_known(read_lines(file, first - 1, num_episodes), file), full)
+            step_through(
+                _with_an_episode(read_lines(file, first - 1, num_episodes), file), full
+            )
         else:
             _print(file, first, num_episodes or PRINTED, full)
 
@@ -121,28 +123,30 @@ def step_through(
             return
 
 
-def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | BadLine]:
+def _with_an_episode(
+    lines: Iterator[Recorded | BadLine], file: Path
+) -> list[Recorded | BadLine]:
     """The lines, of which at least one must be an episode.
 
     Raises:
         ValueError: none is; the message has the first fault.
     """
-    found = list(not_blank(lines))
-    if not found and next(not_blank(read_lines(file)), None) is None:
+    shown_lines = list(not_blank(lines))
+    if not shown_lines and next(not_blank(read_lines(file)), None) is None:
         raise ValueError(f"the file {file} holds no episodes; give another FILE")
-    if not found:
+    if not shown_lines:
         raise ValueError(
             f"want --first of at most the number of lines in {file}, "
             f"{count_lines(file)}"
         )
-    bad = [line for line in found if isinstance(line, BadLine)]
-    if len(bad) == len(found):
+    bad = [line for line in shown_lines if isinstance(line, BadLine)]
+    if len(bad) == len(shown_lines):
         raise ValueError(f"{file}, line {bad[0].line}: {bad[0].reason}")
-    return found
+    return shown_lines
 
 
 def _write_page(file: Path, out: Path, first: int, count: int) -> None:
-    lines = _known(read_lines(file, first - 1, count), file)
+    lines = _with_an_episode(read_lines(file, first - 1, count), file)
     left = count_lines(file) - lines[-1].line
     write_replay(out, lines, title=file.name, left=left)
     bad = [line for line in lines if isinstance(line, BadLine)]
@@ -151,11 +155,11 @@ def _write_page(file: Path, out: Path, first: int, count: int) -> None:
     if len(bad) > MAX_WARNINGS:
         typer.echo(f"{len(bad) - MAX_WARNINGS} more lines are no episodes", err=True)
     typer.echo(f"{out}: {len(lines) - len(bad)} episodes")
-    _tell_of_the_rest(left, lines)
+    _print_num_left(left, lines)
 
 
 def _print(file: Path, first: int, count: int, full: bool) -> None:
-    lines = _known(read_lines(file, first - 1, count), file)
+    lines = _with_an_episode(read_lines(file, first - 1, count), file)
     faults = {}
     for line in lines:
         if isinstance(line, Recorded):
@@ -171,10 +175,10 @@ def _print(file: Path, first: int, count: int, full: bool) -> None:
             continue
         for text in episode_lines(line, full):
             typer.echo(text)
-    _tell_of_the_rest(count_lines(file) - lines[-1].line, lines)
+    _print_num_left(count_lines(file) - lines[-1].line, lines)
 
 
-def _tell_of_the_rest(left: int, lines: Sequence[Recorded | BadLine]) -> None:
+def _print_num_left(left: int, lines: Sequence[Recorded | BadLine]) -> None:
     """Tells the number of lines that follow those shown."""
     if left:
         following = lines[-1].line + 1

@@ -21,7 +21,7 @@ from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import AllowCodeOption
 from arena_wrappers.records import write_whole
 
-IN_FOLDER = "report.html"
+PAGE_NAME = "report.html"
 REPORT_PAGE = (b"<!doctype html>", b"Made by arena report.")  # what our files hold
 
 
@@ -75,7 +75,7 @@ def report(
     """
     with usage_errors(), named_only(allow_code=allow_code):
         _check_inputs(paths)
-        path = _page(paths, out)
+        path = _page_path(paths, out)
         check_out(path, REPORT_PAGE, "arena report")
         are_runs = len(paths) > 1 or (paths[0] / METRICS).is_file()
         if go_on and are_runs:
@@ -83,14 +83,14 @@ def report(
                 f"{path}: written at most every {SECONDS} s until the run ends; Ctrl-C stops "
                 "it"
             )
-            found, have_ended = follow(path, paths, groups)
-            _tell(path, found)
+            run_files, have_ended = follow(path, paths, groups)
+            _print_counts(path, run_files)
             if not have_ended:
                 raise typer.Exit(130)
         elif are_runs:
-            found = read_runs(paths, groups)
-            write_whole(path, report_page(*found))
-            _tell(path, found)
+            run_files = read_runs(paths, groups)
+            write_whole(path, report_page(*run_files))
+            _print_counts(path, run_files)
         elif go_on:
             raise ValueError(
                 "want --follow with folders of runs, found no metrics.jsonl in "
@@ -117,7 +117,7 @@ def _check_inputs(paths: Sequence[Path]) -> None:
         )
 
 
-def _page(paths: Sequence[Path], out: Path | None) -> Path:
+def _page_path(paths: Sequence[Path], out: Path | None) -> Path:
     """The path of the page."""
     if out is not None:
         return out
@@ -126,7 +126,7 @@ def _page(paths: Sequence[Path], out: Path | None) -> Path:
             f"want --out with several runs, got {len(paths)} without; add --out OUT"
         )
     (path,) = paths
-    return path / IN_FOLDER if path.is_dir() else path.with_suffix(".html")
+    return path / PAGE_NAME if path.is_dir() else path.with_suffix(".html")
 
 
 def _write_played(source: Path, path: Path, num_episodes: int) -> None:
@@ -143,28 +143,30 @@ def _write_played(source: Path, path: Path, num_episodes: int) -> None:
             f"{str(source)!r}; give the --output-dir of arena train, such as "
             "runs/first, or the --out of arena tournament"
         )
-    read = read_tournament if source.is_dir() else read_evaluation
-    found = read(source, num_episodes)
-    write_whole(path, played_page(found))
-    _tell_bad(found.bad, "")
-    tables = _counted(len(found.tables), "result table")
-    typer.echo(f"{path}: {tables}, {_counted(len(found.episodes), 'episode')}")
+    read_files = read_tournament if source.is_dir() else read_evaluation
+    played_files = read_files(source, num_episodes)
+    write_whole(path, played_page(played_files))
+    _print_bad_lines(played_files.bad, "")
+    tables = _count_text(len(played_files.tables), "result table")
+    typer.echo(
+        f"{path}: {tables}, {_count_text(len(played_files.episodes), 'episode')}"
+    )
 
 
-def _tell(path: Path, runs: Sequence[RunFiles]) -> None:
+def _print_counts(path: Path, runs: Sequence[RunFiles]) -> None:
     for run in runs:
-        _tell_bad(run.bad, f"{run.name}, " if len(runs) > 1 else "")
+        _print_bad_lines(run.bad, f"{run.name}, " if len(runs) > 1 else "")
     num_steps = sum(len({record["step"] for record in run.metrics}) for run in runs)
     num_episodes = sum(len(run.episodes) for run in runs)
-    steps = _counted(num_steps, "logged step")
-    typer.echo(f"{path}: {steps}, {_counted(num_episodes, 'episode')}")
+    steps = _count_text(num_steps, "logged step")
+    typer.echo(f"{path}: {steps}, {_count_text(num_episodes, 'episode')}")
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_text(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _tell_bad(bad: Iterable[tuple[str, BadLine]], name: str) -> None:
+def _print_bad_lines(bad: Iterable[tuple[str, BadLine]], name: str) -> None:
     for file, line in bad:
         typer.echo(
             f"{name}{file}, line {line.line} is left out: {line.reason}", err=True

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from arena_trainers.cli.options import (
     PortOption,
     group,
 )
-from arena_trainers.cli.ports import _check_free
+from arena_trainers.cli.ports import check_free
 from arena_trainers.cli.serve_policy import policy
 
 serve_app = group("serve", "Play in a browser; serve games or models.")
@@ -53,7 +54,7 @@ def mcp(
 
         server = make_server(_opponents(against), seed)
         if port is not None:
-            _check_free(host, port)
+            check_free(host, port)
     if port is None:
         server.run()
     else:
@@ -109,11 +110,17 @@ def openenv(
         if against and seat == "all":
             raise ValueError("want --against only with --seat, which the client plays")
         if export is None:
-            _check_free(host, port)
-        options = {"max_turns": max_turns, **read_params(params)}
-        own: Any = None if seat == "all" else int(seat) if seat.isdecimal() else seat
-        given = (game, own, _opponents(against), reply_format)
-        app = _openenv_app(export, given, options, sessions, timeout)
+            check_free(host, port)
+        app = _openenv_app(
+            folder=export,
+            game=game,
+            seat=_client_seat(seat),
+            opponents=_opponents(against),
+            reply_format=reply_format,
+            params={"max_turns": max_turns, **read_params(params)},
+            sessions=sessions,
+            timeout=timeout,
+        )
     if app is None:
         typer.echo(f"wrote {export}; next: openenv push {export}")
         return
@@ -123,8 +130,23 @@ def openenv(
     uvicorn.run(app, host=host, port=port, log_level="warning", use_colors=False)
 
 
+def _client_seat(seat: str) -> int | str | None:
+    """The client's seat: a number, "random", or None for all of them."""
+    if seat == "all":
+        return None
+    return int(seat) if seat.isdecimal() else seat
+
+
 def _openenv_app(
-    folder: Path | None, given: Any, options: Any, sessions: int, timeout: float
+    *,
+    folder: Path | None,
+    game: str,
+    seat: Any,
+    opponents: str | list[str],
+    reply_format: str,
+    params: Mapping[str, Any],
+    sessions: int,
+    timeout: float,
 ) -> Any:
     """The application; None after an export to a folder."""
     extras.require(["openenv"], "openenv")
@@ -132,15 +154,25 @@ def _openenv_app(
     from arena_wrappers.adapters.openenv import environment_maker, export, make_app
 
     if folder is None:
-        return make_app(environment_maker(*given, **options), sessions, timeout)
-    export(folder, *given, sessions=sessions, timeout=timeout, **options)
+        maker = environment_maker(game, seat, opponents, reply_format, **params)
+        return make_app(maker, sessions, timeout)
+    export(
+        folder,
+        game,
+        seat,
+        opponents,
+        reply_format,
+        sessions=sessions,
+        timeout=timeout,
+        **params,
+    )
     return None
 
 
 def _opponents(against: list[str] | None) -> str | list[str]:
     """One policy for all other seats, or one for each."""
-    named = against or ["random"]
-    return named[0] if len(named) == 1 else named
+    specs = against or ["random"]
+    return specs[0] if len(specs) == 1 else specs
 
 
 serve_app.command("policy")(policy)
@@ -186,7 +218,7 @@ def web(
     arena serve web --against lm:runs/first/model
     """
     with usage_errors():
-        _check_free(host, port)
+        check_free(host, port)
         extras.require(["starlette", "uvicorn"], "web")
         import uvicorn
 
@@ -198,24 +230,31 @@ def web(
             protocol_of,
         )
 
-        token = _checked_token(token, is_wanted=host not in LOOPBACK)
-        kept = Tables(file, against or [], tables)
-        app = make_app(kept, token)
-    named = f"[{host}]" if ":" in host else host
-    link = f"http://{named}:{port}/" + (f"#token={token}" if token else "")
+        token = _token_of(token, is_required=host not in LOOPBACK)
+        game_tables = Tables(file, against or [], tables)
+        app = make_app(game_tables, token)
+    url_host = f"[{host}]" if ":" in host else host
+    link = f"http://{url_host}:{port}/" + (f"#token={token}" if token else "")
     typer.echo(f"play at {link}; games are kept in {file}; Ctrl-C stops")
-    how: Any = {"log_level": "warning", "use_colors": False}
-    uvicorn.run(app, host=host, port=port, http=protocol_of(ConnectionLimits()), **how)
-    kept.close()
+    http: Any = protocol_of(ConnectionLimits())
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        http=http,
+        log_level="warning",
+        use_colors=False,
+    )
+    game_tables.close()
 
 
-def _checked_token(token: str | None, is_wanted: bool) -> str | None:
+def _token_of(token: str | None, is_required: bool) -> str | None:
     """The token, or one that is drawn if it is wanted and not given."""
     if token is None:
-        return secrets.token_urlsafe(16) if is_wanted else None
+        return secrets.token_urlsafe(16) if is_required else None
     if len(token) < 8:
-        told = f"want --token of at least 8 characters, got {len(token)}"
         raise ValueError(
-            f"{told}; give a longer one, or leave it out to have one drawn"
+            f"want --token of at least 8 characters, got {len(token)}; give a longer one, or "
+            "leave it out to have one drawn"
         )
     return token

@@ -12,7 +12,7 @@ import typer
 from arena_envs import extras
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import HostOption, PortOption
-from arena_trainers.cli.ports import _check_port
+from arena_trainers.cli.ports import check_port
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.backends.vllm import RANKS, engine_rank
 from arena_trainers.lm.models import ADAPTER, adapter_base, find_model, model_folder
@@ -43,19 +43,19 @@ def policy(
     arena serve policy Qwen/Qwen3-0.6B --lora-r 16 --start -- --max-model-len 4096
     """
     with usage_errors():
-        _check_port(port)
+        check_port(port)
         if start:
             extras.require(["vllm"], "vllm")
         variables, command = server_command(model, lora_r, asks_hub=start)
-        served = command[command.index("--model") + 1]
+        served_model = command[command.index("--model") + 1]
         command += ["--host", host, "--port", str(port), *(options or [])]
     if start:
         os.execve(sys.executable, [sys.executable, *command], os.environ | variables)
-    assigned = [f"{name}={value}" for name, value in variables.items()]
-    typer.echo(" ".join([*assigned, "python", shlex.join(command)]))
-    if not Path(served).is_dir():
+    assignments = [f"{name}={value}" for name, value in variables.items()]
+    typer.echo(" ".join([*assignments, "python", shlex.join(command)]))
+    if not Path(served_model).is_dir():
         typer.echo(
-            f"note: {served} is not on this machine, so its config was not read; vLLM "
+            f"note: {served_model} is not on this machine, so its config was not read; vLLM "
             "downloads it when the server starts",
             err=True,
         )
@@ -78,13 +78,13 @@ def server_command(
         raise ValueError(f"want --lora-r from 0 to {RANKS[-1]}, got {lora_r}")
     name = str(Path(model, "model")) if Path(model, "model").is_dir() else model
     base = adapter_base(name)
-    whole = base or name
-    if whole == smollm2.NAME:
-        folder: Path | None = model_folder(whole)
+    model_name = base or name
+    if model_name == smollm2.NAME:
+        folder: Path | None = model_folder(model_name)
     else:
-        folder = find_model(whole, asks_hub)
+        folder = find_model(model_name, asks_hub)
     command = ["-m", "vllm.entrypoints.openai.api_server"]
-    command += ["--model", whole if folder is None else str(folder.absolute())]
+    command += ["--model", model_name if folder is None else str(folder.absolute())]
     # the log-probabilities that training reads; no sampling defaults of the model's folder
     command += ["--logprobs-mode", "processed_logprobs", "--generation-config", "vllm"]
     # with which training compares the weights
@@ -95,8 +95,8 @@ def server_command(
     if base is not None:
         adapter = Path(name).absolute()
         command += ["--lora-modules", f"{adapter}={adapter}"]
-        saved = json.loads((adapter / ADAPTER).read_text(encoding="utf-8"))
-        lora_r = max(lora_r, saved["r"])
+        adapter_config = json.loads((adapter / ADAPTER).read_text(encoding="utf-8"))
+        lora_r = max(lora_r, adapter_config["r"])
     if lora_r:
         command += ["--enable-lora", "--max-lora-rank", str(engine_rank(lora_r))]
     return variables, command

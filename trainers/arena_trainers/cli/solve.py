@@ -2,10 +2,9 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.table import Table
@@ -53,20 +52,22 @@ def solve(
         rules = arena_envs.make_game(game, **read_params(params))
         if out is not None and not out.parent.is_dir():
             raise ValueError(f"want --out in a folder that exists, got {out}")
-        if out is not None and _named(rules, solver) == "minimax":
+        if out is not None and _solver_name(rules, solver) == "minimax":
             raise ValueError(
                 "minimax finds values but no policy for --out; give --solver cfr+ or lp"
             )
         refuse_hopeless(rules, max_states)
         start = time.perf_counter()
-        name = _named(rules, solver)
+        name = _solver_name(rules, solver)
         if name not in SOLVERS:
             raise ValueError(f"want a solver among {', '.join(SOLVERS)}, got {name!r}")
         table, values = SOLVERS[name](rules, iterations, max_states)
-        found = {
+        if table is not None:
+            values = [*solvers.expected_returns(rules, table)]
+        facts = {
             "game": repr(rules),
             "solver": name,
-            "values": values or [*solvers.expected_returns(rules, table)],
+            "values": values,
             "nash_conv": None if table is None else solvers.nash_conv(rules, table),
             "num_information_states": None if table is None else len(table),
             "seconds": time.perf_counter() - start,
@@ -74,11 +75,11 @@ def solve(
     policy = [] if table is None else readable(rules, table)
     if out is not None:
         with running(f"nothing was written to {out}"):
-            out.write_text(json.dumps({**found, "policy": policy}, indent=1))
+            out.write_text(json.dumps({**facts, "policy": policy}, indent=1))
     if as_json:
-        typer.echo(json.dumps(found, indent=1))
+        typer.echo(json.dumps(facts, indent=1))
     else:
-        _show(found, policy)
+        _show(facts, policy)
 
 
 def readable(game: AnyGame, table: solvers.Table) -> list[dict[str, Any]]:
@@ -86,15 +87,16 @@ def readable(game: AnyGame, table: solvers.Table) -> list[dict[str, Any]]:
     rows = []
     for key, state in solvers.information_states(game).items():
         if key in table:
-            legal = [game.action_text(state, a) for a in game.legal_actions(state)]
-            chances = [float(p) for p in table[key]]
-            actions = dict(zip(legal, chances, strict=True))
-            text = game.observe(state, key[0])
-            rows.append({"seat": key[0], "text": text, "actions": actions})
+            seat, _ = key
+            texts = [game.action_text(state, a) for a in game.legal_actions(state)]
+            probabilities = [float(p) for p in table[key]]
+            actions = dict(zip(texts, probabilities, strict=True))
+            text = game.observe(state, seat)
+            rows.append({"seat": seat, "text": text, "actions": actions})
     return rows
 
 
-def _named(game: AnyGame, solver: str) -> str:
+def _solver_name(game: AnyGame, solver: str) -> str:
     """The name of the solver; "auto" is replaced by its choice."""
     if solver != "auto":
         return solver
@@ -103,42 +105,63 @@ def _named(game: AnyGame, solver: str) -> str:
     return "joint" if game.kind == "cooperative" else "cfr+"
 
 
-def _cfr(kind: Any, game: AnyGame, iterations: int, most: int) -> Any:
-    run = kind(game, max_states=most)
-    run.run(iterations)
-    return run.average_policy(), []
+class Solution(NamedTuple):
+    """What a solver finds: a policy, or without one the values of the seats."""
+
+    table: solvers.Table | None
+    values: Sequence[float] = ()
 
 
-# game, iterations, most states -> policy and, without one, values
-SOLVERS: dict[str, Callable[[AnyGame, int, int], Any]] = {
-    "minimax": lambda g, _, most: (
-        None,
-        [*map(float, solvers.minimax(g, max_states=most).returns)],
-    ),
-    "lp": lambda g, _, most: (solvers.solve_zero_sum(g, max_states=most).table, []),
-    "cfr": partial(_cfr, solvers.CFR),
-    "cfr+": partial(_cfr, solvers.CFRPlus),
-    "joint": lambda g, _, most: (
-        solvers.optimal_joint_policy(g, max_states=most).table,
-        [],
-    ),
+def _by_minimax(game: AnyGame, iterations: int, max_states: int) -> Solution:
+    returns = solvers.minimax(game, max_states=max_states).returns
+    return Solution(None, [float(value) for value in returns])
+
+
+def _by_linear_program(game: AnyGame, iterations: int, max_states: int) -> Solution:
+    return Solution(solvers.solve_zero_sum(game, max_states=max_states).table)
+
+
+def _by_cfr(game: AnyGame, iterations: int, max_states: int) -> Solution:
+    cfr = solvers.CFR(game, max_states=max_states)
+    cfr.run(iterations)
+    return Solution(cfr.average_policy())
+
+
+def _by_cfr_plus(game: AnyGame, iterations: int, max_states: int) -> Solution:
+    cfr = solvers.CFRPlus(game, max_states=max_states)
+    cfr.run(iterations)
+    return Solution(cfr.average_policy())
+
+
+def _by_joint_plans(game: AnyGame, iterations: int, max_states: int) -> Solution:
+    return Solution(solvers.optimal_joint_policy(game, max_states=max_states).table)
+
+
+SOLVERS: Mapping[str, Callable[[AnyGame, int, int], Solution]] = {
+    "minimax": _by_minimax,
+    "lp": _by_linear_program,
+    "cfr": _by_cfr,
+    "cfr+": _by_cfr_plus,
+    "joint": _by_joint_plans,
 }
 
 
-def _show(found: Mapping[str, Any], policy: list[dict[str, Any]]) -> None:
+def _show(facts: Mapping[str, Any], policy: list[dict[str, Any]]) -> None:
     console = Console()
-    values = ", ".join(f"{value:.6f}" for value in found["values"])
+    values = ", ".join(f"{value:.6f}" for value in facts["values"])
     console.print(
-        f"{found['game']} by {found['solver']} in {found['seconds']:.2f} s",
+        f"{facts['game']} by {facts['solver']} in {facts['seconds']:.2f} s",
         markup=False,
     )
     console.print(f"expected returns: {values}", highlight=False)
-    if found["nash_conv"] is not None:
-        console.print(f"NashConv: {found['nash_conv']:.6g}", highlight=False)
-        console.print(f"information states: {found['num_information_states']}")
+    if facts["nash_conv"] is not None:
+        console.print(f"NashConv: {facts['nash_conv']:.6g}", highlight=False)
+        console.print(f"information states: {facts['num_information_states']}")
     if 0 < len(policy) <= MAX_SHOWN:
         table = Table("seat", "reads", "plays")
         for row in policy:
-            played = "\n".join(f"{p:6.1%} {text}" for text, p in row["actions"].items())
-            table.add_row(str(row["seat"]), row["text"], played)
+            actions_text = "\n".join(
+                f"{p:6.1%} {text}" for text, p in row["actions"].items()
+            )
+            table.add_row(str(row["seat"]), row["text"], actions_text)
         print_tables([table])

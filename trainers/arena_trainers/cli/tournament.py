@@ -1,7 +1,7 @@
 """The command `arena tournament`."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,7 +25,6 @@ from arena_trainers.cli.output import one_form, show, show_warnings
 from arena_trainers.cli.progress import running
 
 if TYPE_CHECKING:
-    Measure = Callable[[], dict[str, float]]
     from arena_eval.tournament import Tournament
 
 
@@ -61,7 +60,7 @@ def tournament(
         ),
     ] = False,
     *,
-    how: PolicyOptions,
+    policy_options: PolicyOptions,
     timeout: TimeoutOption = None,
     params: ParamOption = None,
     as_json: JsonOption = False,
@@ -94,23 +93,23 @@ def tournament(
         out = wanted_folder(out)
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         plan = TournamentPlan(
-            how.policies(_in_order(policies, games)),
+            policy_options.policies(_in_order(policies, games)),
             read_envs(games, params),
             num_episodes,
             seed=seed,
             self_pairs=self_pairs,
-            prompt=how.wrapper,
+            prompt=policy_options.wrapper,
             timeout=timeout,
             out=out / RESULTS,
         )
     advice = "finished episodes are kept; the same command resumes"
     with running(advice, policies=policies) as bar:
-        found = plan.run(bar)
-        (out / SUMMARY).write_text(_text(found) + "\n")
-        round_robin.draw_matrix(found, out / PICTURE)
-    show_warnings(found.warnings)
-    tables = partial(round_robin.tournament_tables, found)
-    show(form, found.to_dict(), round_robin.records_of(found), tables)
+        results = plan.run(bar)
+        (out / SUMMARY).write_text(_summary_text(results) + "\n")
+        round_robin.draw_matrix(results, out / PICTURE)
+    show_warnings(results.warnings)
+    tables = partial(round_robin.tournament_tables, results)
+    show(form, results.to_dict(), round_robin.records_of(results), tables)
 
 
 def _in_order(policies: list[str], games: Sequence[str]) -> list[str]:
@@ -123,5 +122,5 @@ def _in_order(policies: list[str], games: Sequence[str]) -> list[str]:
     return policies
 
 
-def _text(found: "Tournament") -> str:
-    return json.dumps(found.to_dict(), indent=1, allow_nan=False)
+def _summary_text(results: "Tournament") -> str:
+    return json.dumps(results.to_dict(), indent=1, allow_nan=False)

@@ -58,8 +58,8 @@ def train(
         request = read_request(arguments)
     with named_only(allow_code=True) if request.allow_code else nullcontext():
         with usage_errors():
-            _announce(request, is_main)
-            _check(request, is_main)
+            announce_code(request, is_main)
+            check_request(request, is_main)
         if request.dry:
             return
         if request.note and is_main:
@@ -67,7 +67,7 @@ def train(
         _run(request, is_main)
 
 
-def _announce(request: Request, is_main: bool) -> None:
+def announce_code(request: Request, is_main: bool) -> None:
     """Says which code the recipe names, before it is imported; a dry run imports none."""
     if request.dry:
         if code.code_named(request.settings):
@@ -78,24 +78,19 @@ def _announce(request: Request, is_main: bool) -> None:
     code.allow(request.settings)
 
 
-def _check(request: Request, is_main: bool) -> None:
+def check_request(request: Request, is_main: bool) -> None:
     """Checks what can be checked without torch, or prints the plan; the job checks the rest."""
     with no_code(active=request.dry and not request.allow_code):
         _check_settings(request, is_main)
 
 
 def _check_settings(request: Request, is_main: bool) -> None:
-    settings, told = request.settings, (request.settings, request.folder)
+    settings = request.settings
     if not is_loop(settings) and not is_offline(settings):
         if not request.dry:
-            preflight.check(*told, resume=request.resume)
+            preflight.check(settings, request.folder, resume=request.resume)
         elif is_main:
-            from arena_trainers.runs.checks.dry_run import plan_lines
-
-            lines, refused = plan_lines(*told, resume=request.resume)
-            typer.echo("\n".join([*lines, request.note]).rstrip())
-            if refused:
-                raise typer.Exit(2)
+            _print_plan(request)
         return
     if request.dry and is_loop(settings):
         raise ValueError("--dry-run plans self-play, and not rounds; leave it out")
@@ -113,6 +108,18 @@ def _check_settings(request: Request, is_main: bool) -> None:
         preflight.check_reporters(settings.get("report_to"))
 
 
+def _print_plan(request: Request) -> None:
+    """Prints the plan of a run, with status 2 if this machine refuses it."""
+    from arena_trainers.runs.checks.dry_run import plan_lines
+
+    lines, is_refused = plan_lines(
+        request.settings, request.folder, resume=request.resume
+    )
+    typer.echo("\n".join([*lines, request.note]).rstrip())
+    if is_refused:
+        raise typer.Exit(2)
+
+
 def _run(request: Request, is_main: bool) -> None:
     """Trains. A signal, a lost server or endpoint, or a full disk ends it, and so do weights that diverge.
 
@@ -125,7 +132,7 @@ def _run(request: Request, is_main: bool) -> None:
     try:
         with stopper:
             with usage_errors():
-                run = _run_of(request, stopper)
+                run = _make_run(request, stopper)
                 run.prepare()
             run.run()
     except KeyboardInterrupt as error:
@@ -134,36 +141,38 @@ def _run(request: Request, is_main: bool) -> None:
         status = error.status if isinstance(error, Stopped) else 130
         raise typer.Exit(status) from None
     except Exception as error:
-        diverged = isinstance(error, Diverged)
-        known = isinstance(error, ServerError | NoReplyError | RoundError) or diverged
-        said = str(error) if known else _full_disk(error, request.folder)
-        if said is None:
+        if isinstance(error, ServerError | NoReplyError | RoundError | Diverged):
+            message: str | None = str(error)
+        else:
+            message = _full_disk(error, request.folder)
+        if message is None:
             raise
         if stopper.speaks:
-            then = how_to_begin_anew if diverged else _how_it_stopped
-            message = f"error: {said}\n{then(request.folder)}"
-            typer.echo(f"\n{message}", err=True)
+            advice = (
+                how_to_begin_anew(request.folder)
+                if isinstance(error, Diverged)
+                else _how_it_stopped(request.folder)
+            )
+            typer.echo(f"\nerror: {message}\n{advice}", err=True)
         raise typer.Exit(1) from None
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-_FULL_TEXTS = (
-    *(f"(os error {number})" for number in sorted(_FULL)),  # of safetensors
-    *("iostream error", "unexpected pos", "PytorchStreamWriter"),  # of torch.save
-)
+_FULL_TEXTS_OF_SAFETENSORS = [f"(os error {number})" for number in sorted(_FULL)]
+_FULL_TEXTS_OF_TORCH = ["iostream error", "unexpected pos", "PytorchStreamWriter"]
+_FULL_TEXTS = [*_FULL_TEXTS_OF_SAFETENSORS, *_FULL_TEXTS_OF_TORCH]
 
 
 def _full_disk(error: BaseException | None, folder: Path) -> str | None:
     """The advice if a file could not be written for lack of space; else None."""
-    seen: list[BaseException] = []
-    while error is not None and error not in seen:
-        seen.append(error)
+    causes: list[BaseException] = []
+    while error is not None and error not in causes:
+        causes.append(error)
         error = error.__cause__ or error.__context__
-    for one in seen:
-        is_full = isinstance(one, OSError) and one.errno in _FULL
-        if is_full or any(part in str(one) for part in _FULL_TEXTS):
-            name = getattr(one, "filename", None)
+    for cause in causes:
+        is_full = isinstance(cause, OSError) and cause.errno in _FULL
+        if is_full or any(text in str(cause) for text in _FULL_TEXTS):
+            name = getattr(cause, "filename", None)
             file = f"the file {str(name)!r}" if name else "a file"
             free = shutil.disk_usage(folder if folder.exists() else ".").free
             return (
@@ -173,15 +182,18 @@ def _full_disk(error: BaseException | None, folder: Path) -> str | None:
     return None
 
 
-def _run_of(request: Request, stopper: "Stopper") -> "Run":
+def _make_run(request: Request, stopper: "Stopper") -> "Run":
     """The run that the settings ask for."""
     from arena_trainers.runs.rounds import Rounds
     from arena_trainers.runs.rows import RowRun
     from arena_trainers.runs.self_play import SelfPlay
 
-    learns = RowRun if is_offline(request.settings) else SelfPlay
-    kind = Rounds if is_loop(request.settings) else learns
-    return kind(
+    run_class: type[Rounds] | type[RowRun] | type[SelfPlay] = SelfPlay
+    if is_loop(request.settings):
+        run_class = Rounds
+    elif is_offline(request.settings):
+        run_class = RowRun
+    return run_class(
         request.settings,
         request.folder,
         Console(),

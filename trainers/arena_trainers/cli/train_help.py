@@ -13,7 +13,7 @@ from arena_envs.trust import no_code
 from arena_trainers.cli.train_request import (
     implied_recipe,
     is_offline,
-    split,
+    recipe_and_overrides,
     without_flags,
 )
 from arena_trainers.offline.protocol import check_name, row_trainer
@@ -119,33 +119,32 @@ def print_train_help(arguments: Sequence[str]) -> None:
         ValueError: the command line names an unknown recipe.
     """
     is_all = "--help-all" in arguments
-    before = [word for word in arguments if word not in HELP]
-    options, _ = without_flags(before)
-    recipe, given = split(options)
-    code.allow(given)
+    other_words = [word for word in arguments if word not in HELP]
+    options, _ = without_flags(other_words)
+    recipe, overrides = recipe_and_overrides(options)
+    code.allow(overrides)
     settings = {} if recipe is None else load_recipe(recipe)
     if recipe is not None and is_loop(settings):
         typer.echo(loop_help(recipe))
         return
-    if is_offline(settings | given):
+    if is_offline(settings | overrides):
         with no_code():
-            text = rows_help(str((settings | given)["trainer"]), all_options=is_all)
+            text = rows_help(str((settings | overrides)["trainer"]), all_options=is_all)
         typer.echo(text)
         return
-    name = implied_recipe(given) if recipe is None else recipe
+    name = implied_recipe(overrides) if recipe is None else recipe
     typer.echo(train_help(name, all_options=is_all))
 
 
 def loop_help(recipe: str) -> str:
     """The help page of a recipe with rounds, with its defaults."""
-    known = {**options_of(JobConfig), **listed_options()}
-    options = [*RUN[:2], *(known[name] for name in OF_THE_START)]
+    options_by_name = {**options_of(JobConfig), **listed_options()}
+    options = [*RUN[:2], *(options_by_name[name] for name in OF_THE_START)]
     settings = load_recipe(recipe)
-    rounds = json.loads(
-        json.dumps(settings[ROUNDS])
-    )  # without shared objects: no aliases
-    shown = textwrap.indent(yaml.safe_dump(rounds, sort_keys=False), "  ")
-    usage = ROUNDS_USAGE.format(recipe=recipe, rounds=shown)
+    # without shared objects, which YAML would write as aliases
+    rounds = json.loads(json.dumps(settings[ROUNDS]))
+    stages_text = textwrap.indent(yaml.safe_dump(rounds, sort_keys=False), "  ")
+    usage = ROUNDS_USAGE.format(recipe=recipe, rounds=stages_text)
     return "\n".join([usage, *_group(options, settings)])
 
 
@@ -157,11 +156,12 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
         all_options: whether to include the options of TRL and transformers.
     """
     settings = load_recipe(recipe)
-    known = {o.name: o for o in RUN} | {
-        name: option
-        for name, option in {**options_of(JobConfig), **listed_options()}.items()
-        if name not in ("output_dir", "resume_from_checkpoint")
+    options_by_name = {
+        **options_of(JobConfig),
+        **listed_options(),
     }
+    del options_by_name["output_dir"], options_by_name["resume_from_checkpoint"]
+    options_by_name = {option.name: option for option in RUN} | options_by_name
     usage = USAGE.format(
         recipes=textwrap.fill(", ".join(recipes()), WIDTH, break_on_hyphens=False),
         default=DEFAULT_RECIPE,
@@ -170,13 +170,24 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
     )
     lines = [usage.rstrip()]
     for title in GROUPS:
-        group = [known[n] for n in OF_TRL.get(title, ()) if n in known]
-        own = [o for o in known.values() if o.group == title]
-        group = own + group if title == "Run" else group + own
+        trl_options = [
+            options_by_name[name]
+            for name in OF_TRL.get(title, ())
+            if name in options_by_name
+        ]
+        own_options = [o for o in options_by_name.values() if o.group == title]
+        if title == "Run":
+            group = own_options + trl_options
+        else:
+            group = trl_options + own_options
         lines += ["", f"{title}:", *_group(group, settings)]
     if all_options:
-        told = {name for title in GROUPS for name in OF_TRL.get(title, ())}
-        others = [o for n, o in known.items() if not o.group and n not in told]
+        listed_names = {name for title in GROUPS for name in OF_TRL.get(title, ())}
+        others = [
+            o
+            for n, o in options_by_name.items()
+            if not o.group and n not in listed_names
+        ]
         title = "Inherited from trl.GRPOConfig and transformers.TrainingArguments:"
         lines += ["", title, *_group(others, settings)]
     else:
@@ -206,8 +217,10 @@ def rows_help(trainer: str, *, all_options: bool = False) -> str:
         more = f"arena train --trainer {trainer} --help-all adds the trainer's own options."
         return "\n".join([*lines, "", more])
     kind = row_trainer(trainer)
-    own = trainer_options(kind.config).values()
-    return "\n".join([*lines, "", f"Of {kind.config.__name__}:", *_group(own, {})])
+    trainer_fields = trainer_options(kind.config).values()
+    return "\n".join(
+        [*lines, "", f"Of {kind.config.__name__}:", *_group(trainer_fields, {})]
+    )
 
 
 def _group(options: Iterable[Option], settings: Mapping[str, Any]) -> list[str]:
@@ -223,8 +236,11 @@ def _lines(option: Option, settings: Mapping[str, Any]) -> list[str]:
     head = f"  --{option.name}"
     if len(head) + 2 > _COLUMN:
         return [head, *(" " * _COLUMN + line for line in words)]
-    first, *rest = words
-    return [f"{head:<{_COLUMN}}{first}", *(" " * _COLUMN + line for line in rest)]
+    first_word, *other_words = words
+    return [
+        f"{head:<{_COLUMN}}{first_word}",
+        *(" " * _COLUMN + line for line in other_words),
+    ]
 
 
 def _written(value: Any) -> str:

@@ -43,7 +43,8 @@ from arena_trainers.train.settings import (
 )
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
-DRY_RUN, ALLOW_CODE = FLAGS = "--dry-run", "--allow-code"
+DRY_RUN, ALLOW_CODE = "--dry-run", "--allow-code"
+FLAGS = (DRY_RUN, ALLOW_CODE)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Request:
         recipe: name or file of the recipe.
         resume: whether to resume the run in the folder.
         extended: whether the resumed run has a new `max_steps`.
-        given: options of the command line.
+        overrides: options of the command line.
         dry: whether to print the plan of the run instead of training.
         allow_code: whether a dry run, and files of rows, may name code.
         note: what a user should know of the settings, if anything.
@@ -67,7 +68,7 @@ class Request:
     recipe: str
     resume: bool = False
     extended: bool = False
-    given: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
     dry: bool = False
     allow_code: bool = False
     note: str = ""
@@ -81,11 +82,11 @@ def read_request(arguments: Sequence[str]) -> Request:
     """
     options, flags = without_flags(arguments)
     dry, allow_code = DRY_RUN in flags, ALLOW_CODE in flags
-    _, given = split(options)
-    code.allow(given)
+    _, overrides = recipe_and_overrides(options)
+    code.allow(overrides)
     with no_code(active=dry and not allow_code):
-        request = _request(options)
-    return replace(request, given=given, dry=dry, allow_code=allow_code)
+        request = _new_request(options)
+    return replace(request, overrides=overrides, dry=dry, allow_code=allow_code)
 
 
 def without_flags(arguments: Sequence[str]) -> tuple[list[str], set[str]]:
@@ -115,37 +116,44 @@ def imports_line(request: Request) -> str:
 
     What the command line names is left out.
     """
-    typed = code.code_named(request.given)
-    named = [path for path in code.code_named(request.settings) if path not in typed]
-    if not named or request.recipe in recipes():
+    typed_code = code.code_named(request.overrides)
+    named_code = [
+        path for path in code.code_named(request.settings) if path not in typed_code
+    ]
+    if not named_code or request.recipe in recipes():
         return ""
-    return f"{request.recipe} names code that this run imports: {', '.join(named)}"
+    return f"{request.recipe} names code that this run imports: {', '.join(named_code)}"
 
 
-def _request(arguments: Sequence[str]) -> Request:
-    recipe, given = split(arguments)
-    resume = given.pop("resume", None)
+def _new_request(arguments: Sequence[str]) -> Request:
+    recipe, overrides = recipe_and_overrides(arguments)
+    resume = overrides.pop("resume", None)
     if resume is not None:
-        return _resumed(Path(resume), recipe, given)
-    own: Mapping[str, Any] = {}
-    if recipe is None and is_offline(given):
-        recipe, settings = "", dict(given)
+        return _resumed_request(Path(resume), recipe, overrides)
+    recipe_settings: Mapping[str, Any] = {}
+    if recipe is None and is_offline(overrides):
+        recipe, settings = "", dict(overrides)
     elif recipe is None:
-        recipe = implied_recipe(given)
-        own = load_recipe(recipe)
-        settings = own | saved_options(given.get("model", "")) | given
-        is_adapter = recipe == MODEL_RECIPE and given.get("lora_r")
-        if is_adapter and "learning_rate" not in given:
+        recipe = implied_recipe(overrides)
+        recipe_settings = load_recipe(recipe)
+        settings = (
+            recipe_settings | saved_options(overrides.get("model", "")) | overrides
+        )
+        is_adapter = recipe == MODEL_RECIPE and overrides.get("lora_r")
+        if is_adapter and "learning_rate" not in overrides:
             settings["learning_rate"] = ADAPTER_LEARNING_RATE
     else:
-        own = load_recipe(recipe)
-        settings = overridden(own, given)
-    if "per_device_train_batch_size" in given and "episodes_per_step" not in given:
+        recipe_settings = load_recipe(recipe)
+        settings = overridden(recipe_settings, overrides)
+    if (
+        "per_device_train_batch_size" in overrides
+        and "episodes_per_step" not in overrides
+    ):
         settings.pop("episodes_per_step", None)  # the recipe's, which would replace it
-    notes = _follow(settings, given, own)
+    notes = _drop_options_of_another(settings, overrides, recipe_settings)
     if not is_offline(settings) and not is_loop(settings):
-        settings, yielded = without_what_yields(settings, given)
-        notes += yielded
+        settings, yield_notes = without_what_yields(settings, overrides)
+        notes += yield_notes
     if not is_offline(settings):
         settings.pop("trainer", None)
         if "data" in settings:
@@ -163,26 +171,37 @@ def _request(arguments: Sequence[str]) -> Request:
     return Request(settings, path, recipe, note="\n".join(notes))
 
 
-def _follow(
-    settings: dict[str, Any], given: Mapping[str, Any], own: Mapping[str, Any]
+def _drop_options_of_another(
+    settings: dict[str, Any],
+    overrides: Mapping[str, Any],
+    recipe_settings: Mapping[str, Any],
 ) -> list[str]:
     """Leaves out the recipe's options of another estimator or critic; notes say which."""
     notes = []
-    for option, door in (("credit", None), ("critic", critics)):
-        if option not in given or f"{option}_args" in given:
+    for option, registry in (("credit", None), ("critic", critics)):
+        if option not in overrides or f"{option}_args" in overrides:
             continue
-        before = str(own.get(option, getattr(SelfPlay, option)))
-        name, new = with_options(str(settings[option]), {}, door)
+        recipe_value = str(recipe_settings.get(option, getattr(SelfPlay, option)))
+        name, named_options = with_options(str(settings[option]), {}, registry)
         args = settings.pop(f"{option}_args", {})
-        kept = {key: value for key, value in args.items() if key not in new}
-        if name == with_options(before, {}, door)[0]:
-            settings[f"{option}_args"] = kept
-        elif kept and settings[option] is not None:
-            text = f"note: --{option} {name} leaves out the recipe's {', '.join(kept)} of {before}"
-            known = _options_of(option, name)
-            if shared := {key: value for key, value in kept.items() if key in known}:
-                shown = yaml.safe_dump(shared, default_flow_style=True, width=999)
-                text += f"; keep what it has, too: --{option}_args '{shown.strip()}'"
+        kept_args = {
+            key: value for key, value in args.items() if key not in named_options
+        }
+        if name == with_options(recipe_value, {}, registry)[0]:
+            settings[f"{option}_args"] = kept_args
+        elif kept_args and settings[option] is not None:
+            text = f"note: --{option} {name} leaves out the recipe's {', '.join(kept_args)} of {recipe_value}"
+            known_options = _options_of(option, name)
+            shared_args = {
+                key: value for key, value in kept_args.items() if key in known_options
+            }
+            if shared_args:
+                shared_text = yaml.safe_dump(
+                    shared_args, default_flow_style=True, width=999
+                )
+                text += (
+                    f"; keep what it has, too: --{option}_args '{shared_text.strip()}'"
+                )
             notes.append(text)
     return notes
 
@@ -203,42 +222,44 @@ def is_offline(settings: Mapping[str, Any]) -> bool:
     return bool(settings.get("trainer", SELF_PLAY) != SELF_PLAY)
 
 
-def split(arguments: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
+def recipe_and_overrides(arguments: Sequence[str]) -> tuple[str | None, dict[str, Any]]:
     """The recipe of a command line (None if it names none), and its options."""
     if arguments and not arguments[0].startswith("-"):
         return arguments[0], read_overrides(arguments[1:])
     return None, read_overrides(arguments)
 
 
-def implied_recipe(given: dict[str, Any]) -> str:
+def implied_recipe(overrides: dict[str, Any]) -> str:
     """The recipe of a command line that names none."""
-    return DEFAULT_RECIPE if given.get("model", "tiny") == "tiny" else MODEL_RECIPE
+    return DEFAULT_RECIPE if overrides.get("model", "tiny") == "tiny" else MODEL_RECIPE
 
 
-def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request:
+def _resumed_request(
+    folder: Path, recipe: str | None, overrides: dict[str, Any]
+) -> Request:
     config = folder / CONFIG
     settings = read_config(folder) if config.is_file() else {}
-    longer, model = "max_steps", folder / "model"
+    length_option, model = "max_steps", folder / "model"
     if is_loop(settings):
-        longer, model = ROUNDS, folder / "round-NN" / "model"
-    others = [f"--{name}" for name in given if name != longer]
+        length_option, model = ROUNDS, folder / "round-NN" / "model"
+    refused_words = [f"--{name}" for name in overrides if name != length_option]
     if recipe is not None:
-        others.insert(0, f"the recipe {recipe!r}")
-    if others:
+        refused_words.insert(0, f"the recipe {recipe!r}")
+    if refused_words:
         start = f"its weights give --model {model}"
         if settings.get("roles"):  # its model/ holds a folder for each
             has_start = (folder / START).is_dir()
             base = with_start(folder) if has_start else f"--model {settings['model']}"
             start = f"its base model, with new learners, give {base}"
         raise ValueError(
-            f"want --resume RUN alone or with --{longer} N, since the run keeps its "
-            f"options, got {', '.join(others)} too; for a new run from {start}"
+            f"want --resume RUN alone or with --{length_option} N, since the run keeps its "
+            f"options, got {', '.join(refused_words)} too; for a new run from {start}"
         )
     if is_loop(settings):
-        if ROUNDS in given:
-            settings = with_rounds(settings, given[ROUNDS])
+        if ROUNDS in overrides:
+            settings = with_rounds(settings, overrides[ROUNDS])
         return Request(settings, folder, str(config), resume=True)
-    max_steps = given.get("max_steps")
+    max_steps = overrides.get("max_steps")
     if max_steps is not None and type(max_steps) is not int:
         raise ValueError(f"want int as max_steps, got {max_steps!r}")
     settings = read_run(folder, max_steps)

@@ -2,25 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from arena_studio.report.episodes import count_lines
 
-if TYPE_CHECKING:
-    Measure = Callable[[], dict[str, float]]
 
-
-def _kept(out: Path | None) -> Callable[[], str]:
+def kept_episodes(out: Path | None) -> Callable[[], str]:
     """Says of a stopped evaluation, which is about to begin, which episodes were kept."""
-    before = _num_lines(out)
+    num_before = _num_lines(out)
 
     def clause() -> str:
-        count = _num_lines(out) - before
-        if count:
+        num_episodes = _num_lines(out) - num_before
+        if num_episodes:
             return (
-                f"nothing was measured; episodes played so far are in {out}: {count}; "
+                f"nothing was measured; episodes played so far are in {out}: {num_episodes}; "
                 "the same command goes on"
             )
         if out is None:
@@ -34,7 +30,7 @@ def _num_lines(path: Path | None) -> int:
     return count_lines(path) if path is not None and path.is_file() else 0
 
 
-def _end(lost: Sequence[str], out: Path | None) -> None:
+def exit_if_lost(lost: Sequence[str], out: Path | None) -> None:
     """Ends with status 1 if episodes are lost."""
     for text in lost:
         typer.echo(f"error: {text}", err=True)
