@@ -10,12 +10,16 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
 from arena_envs.extras import import_extra
 from arena_studio.report.curves import Chart, Curve
 from arena_studio.report.episode_text import printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PICTURED = re.compile(  # titles of the charts in `curves.png`
     r".*: return (per seat|by opponent)|Score against .*|Exact .*|Legal .*|KL .*|Loss"
@@ -196,7 +200,7 @@ def figure_of(
     title: str,
     moves: Sequence[int] = (),
     along: str = "optimizer step",
-) -> Any:
+) -> "Figure":
     """A figure of charts, two in a row, with their legends.
 
     Args:
@@ -210,7 +214,9 @@ def figure_of(
     num_rows = max(-(-len(charts) // 2), 1)
     steps = [step for c in charts for line in c.lines for step, _ in line.points]
     with matplotlib.rc_context({**SETTINGS, "grid.color": "0.85"}):
-        figure = figures.Figure(figsize=(11, 4 * num_rows), layout="constrained")
+        figure: Figure = figures.Figure(
+            figsize=(11, 4 * num_rows), layout="constrained"
+        )
         figure.suptitle(fill(title, 120))
         panels = figure.subplots(num_rows, 2, squeeze=False).ravel()
         for panel, chart in zip(panels, charts, strict=False):
@@ -218,9 +224,8 @@ def figure_of(
             _furnish(panel, chart, max(steps), along)
             panel.set_title(fill(chart.title, 70), fontsize=10)
             for number, step in enumerate(moves):
-                label = (
-                    "_" if number else "reference moves to the policy"
-                )  # "_": hidden
+                # the legend names the first line alone: "_" hides a label
+                label = "_" if number else "reference moves to the policy"
                 panel.axvline(step, color="grey", ls="-.", lw=0.8, label=label)
             for text in panel.legend(fontsize=8).get_texts():
                 # wide texts leave no room for the axes
@@ -230,25 +235,36 @@ def figure_of(
     return figure
 
 
-def _draw(axes: Any, chart: Chart) -> list[list[float]]:
+def _draw(axes: "Axes", chart: Chart) -> list[list[float]]:
     """Draws the curves; returns the height at which each point stands."""
-    tops, below = [], dict[int, float]()
-    looks = styles_of(chart.lines)
-    for number, (line, look) in enumerate(zip(chart.lines, looks, strict=True)):
-        mark = {"color": look.color, "gid": f"{CURVE}{number}"}
-        steps = [step for step, _ in line.points]
-        heights = [value for _, value in line.points]
+    tops = []
+    below: dict[int, float] = {}  # by step, the height of the curves so far
+    styles = styles_of(chart.lines)
+    for number, (curve, style) in enumerate(zip(chart.lines, styles, strict=True)):
+        color, gid = style.color, f"{CURVE}{number}"
+        steps = [step for step, _ in curve.points]
+        heights = [value for _, value in curve.points]
         if chart.is_stacked:
             floor = [below.get(step, 0.0) for step in steps]
             heights = [a + b for a, b in zip(heights, floor, strict=True)]
-            axes.fill_between(steps, floor, heights, alpha=0.5, lw=0, **mark)
+            axes.fill_between(
+                steps, floor, heights, alpha=0.5, lw=0, color=color, gid=gid
+            )
             below |= dict(zip(steps, heights, strict=True))
-        lengths = tuple(map(float, look.dashes.split()))
-        style: dict[str, Any] = {"linestyle": (0, lengths)} if lengths else {}
-        style |= {"marker": look.marker, "markersize": 3.5, "linewidth": 1.3}
-        axes.plot(steps, heights, label=line.label, **style, **mark)
-        for step, low, high in line.intervals:
-            axes.plot([step, step], [low, high], lw=3, alpha=0.35, **mark)
+        dashes = tuple(map(float, style.dashes.split()))
+        axes.plot(
+            steps,
+            heights,
+            label=curve.label,
+            linestyle=(0, dashes) if dashes else "-",
+            linewidth=1.3,
+            marker=style.marker,
+            markersize=3.5,
+            color=color,
+            gid=gid,
+        )
+        for step, low, high in curve.intervals:
+            axes.plot([step, step], [low, high], lw=3, alpha=0.35, color=color, gid=gid)
         tops.append(heights)
     for name, level in chart.levels.items():
         color = _level_color(chart, name)
@@ -256,7 +272,9 @@ def _draw(axes: Any, chart: Chart) -> list[list[float]]:
     return tops
 
 
-def _furnish(axes: Any, chart: Chart, last: int, along: str = "optimizer step") -> None:
+def _furnish(
+    axes: "Axes", chart: Chart, last: int, along: str = "optimizer step"
+) -> None:
     """Limits and labels."""
     ticker = import_extra("matplotlib.ticker", "report")
     margin = 0.03 * max(last, 1)
@@ -275,7 +293,7 @@ def _furnish(axes: Any, chart: Chart, last: int, along: str = "optimizer step") 
     axes.set_axisbelow(True)
 
 
-def _clean(root: Any, prefix: str) -> None:
+def _clean(root: ElementTree.Element, prefix: str) -> None:
     """Turns styles into attributes, ids of curves into numbers, and prefixes other ids."""
     for parent in list(root.iter()):
         for child in list(parent):
@@ -302,7 +320,7 @@ def _clean(root: Any, prefix: str) -> None:
 
 def _point(
     line: Curve, step: int, value: float, place: tuple[float, float], link: str | None
-) -> Any:
+) -> ElementTree.Element:
     """A circle that nobody sees, with a tooltip; in a link if there is one."""
     x, y = (f"{number:.2f}" for number in place)
     spot = ElementTree.Element(

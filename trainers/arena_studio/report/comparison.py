@@ -1,6 +1,6 @@
 """Several runs in one report: their charts, tables, settings and starts together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -95,7 +95,7 @@ def _merge_tables(title: str, tables: Sequence[tuple[str, TextTable]]) -> TextTa
     """Rows in order of their keys, such as opponent and seat, then of the run."""
     heads = max((table.heads for _, table in tables), key=len)
     num_keys = tables[0][1].num_keys
-    rows_by_key: dict[Any, list[list[str | TableCell]]] = {}
+    rows_by_key: dict[Hashable, list[list[str | TableCell]]] = {}
     for name, table in tables:
         for row in table.rows:
             padded_row = [*row, *[NONE] * (len(heads) - len(row))]

@@ -3,7 +3,7 @@
 import base64
 import gzip
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -22,10 +22,10 @@ from arena_studio.report.estimates import estimates_of
 from arena_studio.report.frames import frames_of
 from arena_wrappers import Episode, Turn
 
-Interned = dict[Any, int]  # values that are stored once, each with its number
+NumberOfValue = dict[Hashable, int]  # of values that are stored once
 
 
-def _number(values: Interned, value: Any) -> int:
+def _number(values: NumberOfValue, value: Hashable) -> int:
     return values.setdefault(value, len(values))
 
 
@@ -38,7 +38,7 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
         and pictures are stored once.
     """
     solver = MoveSolver()
-    texts, elements, pictures = Interned(), Interned(), Interned()
+    texts, elements, pictures = NumberOfValue(), NumberOfValue(), NumberOfValue()
     element = partial(_number, elements)
     all_recorded, episodes = list(recorded), []
     for recorded_episode, estimates in zip(
@@ -110,7 +110,7 @@ def _facts(episode: Episode) -> dict[str, Any]:
 
 
 def _turn(
-    episode: Episode, turn: Turn, turn_credit: TurnCredit | None, texts: Interned
+    episode: Episode, turn: Turn, turn_credit: TurnCredit | None, texts: NumberOfValue
 ) -> dict[str, Any]:
     return {
         "index": turn.index,
@@ -129,7 +129,9 @@ def _turn(
     }
 
 
-def _moves(move_values: MoveValues | None, texts: Interned) -> dict[str, Any] | None:
+def _moves(
+    move_values: MoveValues | None, texts: NumberOfValue
+) -> dict[str, Any] | None:
     if move_values is None:
         return None
     return {

@@ -187,7 +187,7 @@ def _score(row: Mapping[str, Any]) -> str:
     return f"{number(row.get('score'), 1)}{ends}"
 
 
-def number(value: Any, digits: int = 3) -> str:
+def number(value: object, digits: int = 3) -> str:
     """A number with its digits after the point; "-" for anything else."""
     return f"{value:z.{digits}f}" if is_number(value) else NONE
 

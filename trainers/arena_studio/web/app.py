@@ -4,13 +4,18 @@ import time
 from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING
 
 from arena_envs.extras import import_extra
 from arena_envs.scenes.svg import TONES
 from arena_studio.web.rates import DEFAULT_LIMITS, Limits
 from arena_studio.web.server import HEADERS, Server, Work
 from arena_studio.web.tables import Tables
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 FOLDER = files("arena_studio.web")
 
@@ -26,7 +31,7 @@ def make_app(
     token: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
     clock: Callable[[], float] = time.monotonic,
-) -> Any:
+) -> "Starlette":
     """The Starlette application.
 
     Args:
@@ -60,15 +65,19 @@ def make_app(
     ]
     for path, (name, media_type) in ASSETS.items():
         routes.append(routing.Route(path, partial(_asset, name, media_type)))
-    starlette = import_extra("starlette.applications", "web").Starlette
-    return starlette(routes=routes)
+    applications = import_extra("starlette.applications", "web")
+    app: Starlette = applications.Starlette(routes=routes)
+    return app
 
 
-async def _asset(name: str, media_type: str, request: Any) -> Any:
+async def _asset(name: str, media_type: str, request: "Request") -> "Response":
     """A file of the page."""
     responses = import_extra("starlette.responses", "web")
     text = style() if name == "style.css" else FOLDER.joinpath(name).read_text()
-    return responses.Response(text, media_type=media_type, headers=HEADERS)
+    response: Response = responses.Response(
+        text, media_type=media_type, headers=HEADERS
+    )
+    return response
 
 
 def style() -> str:

@@ -20,7 +20,7 @@ PROMPT = {"reply_format": "bare"}
 
 
 @lru_cache(KEPT)
-def _solver(key: str) -> tuple[MoveSolver, Any]:
+def _solver(key: str) -> tuple[MoveSolver, threading.Lock]:
     return MoveSolver(), threading.Lock()
 
 

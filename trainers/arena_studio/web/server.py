@@ -6,7 +6,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from arena_envs.extras import import_extra
@@ -15,6 +15,10 @@ from arena_studio.web.links import MAX_SEED, replayed, values_in
 from arena_studio.web.rates import Limits, Rates
 from arena_studio.web.refusal import Refused
 from arena_studio.web.tables import SOON, Table, Tables
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 COOKIE = "arena_visitor"
 COMPUTES = 5.0  # cost of a request that computes, such as the values of moves
@@ -61,7 +65,7 @@ class Server:
         self._computing = asyncio.Semaphore(NUM_COMPUTING)
         self._turns = WeakValueDictionary[str, asyncio.Lock]()  # by address
 
-    def visitor(self, request: Any) -> str:
+    def visitor(self, request: "Request") -> str:
         """The visitor of a request's cookie, which only this server can make."""
         id, _, mark = request.cookies.get(COOKIE, "").partition(".")
         if not id or not hmac.compare_digest(mark.encode(), self._mark(id).encode()):
@@ -73,7 +77,7 @@ class Server:
         signed = f"{self.token or ''} {id}".encode()
         return hmac.new(self.key, signed, hashlib.sha256).hexdigest()
 
-    def check_origin(self, request: Any) -> None:
+    def check_origin(self, request: "Request") -> None:
         """Refuses requests that another site's page has sent, and names that lead here."""
         host = request.headers.get("host", "")
         name = request.url.hostname or ""
@@ -91,7 +95,7 @@ class Server:
         if kind != "application/json":
             raise Refused(415, "Want a body of type application/json.")
 
-    async def body(self, request: Any) -> dict[str, Any]:
+    async def body(self, request: "Request") -> dict[str, Any]:
         """The JSON object of a request, read up to the limit."""
         content = b""
         try:
@@ -105,7 +109,9 @@ class Server:
             raise Refused(408, "The request did not come to its end.") from None
         return _object(content)
 
-    def enter(self, fields: dict[str, Any], address: str, is_secure: bool) -> Any:
+    def enter(
+        self, fields: dict[str, Any], address: str, is_secure: bool
+    ) -> "Response":
         """Begins a visit, with the token where one is wanted."""
         self.rates.pay(f"address {address}", 10.0)
         token = _text(fields, "token", "")
@@ -128,7 +134,9 @@ class Server:
         )
         return answer
 
-    async def answer(self, work: Work | None, cost: float, request: Any) -> Any:
+    async def answer(
+        self, work: Work | None, cost: float, request: "Request"
+    ) -> "Response":
         """Checks a request and does its work in a thread."""
         run = import_extra("starlette.concurrency", "web").run_in_threadpool
         address = request.client.host if request.client else "?"
@@ -224,7 +232,10 @@ def _number(fields: dict[str, Any], name: str) -> int:
     return value
 
 
-def _answer(content: Any, status: int = 200) -> Any:
+def _answer(content: object, status: int = 200) -> "Response":
     responses = import_extra("starlette.responses", "web")
     text = json.dumps(content)  # ASCII, so that no text of a game fails to be encoded
-    return responses.Response(text, status, HEADERS, media_type="application/json")
+    response: Response = responses.Response(
+        text, status, HEADERS, media_type="application/json"
+    )
+    return response

@@ -386,7 +386,7 @@ class Tables:
                 self._file.execute(change, row)
 
     def _make_room(
-        self, where: str, value: tuple[Any], max_tables: int, before: float
+        self, where: str, value: tuple[str | bool], max_tables: int, before: float
     ) -> None:
         """Deletes the longest unused tables, so that one more stays within a limit.
 

@@ -5,10 +5,10 @@ the entry-point group `arena.commands`; the built-in ones come first.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -104,7 +104,11 @@ COMMANDS = (
 )
 
 
-class CommandTable(Mapping[str, Any]):
+Target = Callable[..., None] | typer.Typer
+Parser = TyperCommand | TyperGroup
+
+
+class CommandTable(Mapping[str, Parser]):
     """The parsers of the commands by name; each is made when it is looked up."""
 
     def __init__(self) -> None:
@@ -114,7 +118,7 @@ class CommandTable(Mapping[str, Any]):
             for point in installed(GROUP, tuple(sys.path))
             if point.name not in self._built_in
         }
-        self._parsers: dict[str, Any] = {}
+        self._parsers: dict[str, Parser] = {}
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self._built_in, *self._plugins))
@@ -122,17 +126,19 @@ class CommandTable(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._built_in) + len(self._plugins)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Parser:
         if name not in self._parsers:
             self._parsers[name] = _parser(name, self._target(name))
         return self._parsers[name]
 
-    def _target(self, name: str) -> Any:
+    def _target(self, name: str) -> Target:
         """The function or `typer.Typer` of a command, from its module."""
         if name in self._plugins:
-            return self._plugins[name].load()
-        module, _, attribute = self._built_in[name].target.partition(":")
-        return getattr(import_module(f"{CLI}.{module}"), attribute)
+            target: Target = self._plugins[name].load()
+        else:
+            module, _, attribute = self._built_in[name].target.partition(":")
+            target = getattr(import_module(f"{CLI}.{module}"), attribute)
+        return target
 
     def help_lines(self) -> dict[str, str]:
         """The line of each command in `arena --help`."""
@@ -143,14 +149,14 @@ class CommandTable(Mapping[str, Any]):
         return lines
 
 
-def _parser(name: str, target: Any) -> Any:
+def _parser(name: str, target: Target) -> Parser:
     """The parser of a function or a `typer.Typer`."""
     if isinstance(target, typer.Typer):
         app = target
     else:
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(name)(target)
-    parser = get_command(app)
+    parser = cast(Parser, get_command(app))
     parser.name = name
     return parser
 
@@ -163,7 +169,7 @@ class LazyCommands(TyperGroup):
         self.table = CommandTable()
         self.commands: Any = self.table
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Parser | None:
         """The parser of a command; None if there is no such one."""
         # not `table.get`, which would hide a KeyError of the command's module
         return self.table[cmd_name] if cmd_name in {*self.table} else None

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
@@ -212,7 +212,7 @@ def training_games(
     if game_names:
         games_of_operator = [read_env(name, None, None).game for name in game_names]
         return games_of_operator, list(game_names)
-    listing: list[Any] = []
+    listing: list[str | Mapping[str, Any]] = []
     visited_runs: set[Path] = set()
     while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
         folder = Path(match[2]).absolute()

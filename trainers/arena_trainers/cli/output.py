@@ -35,7 +35,7 @@ def print_tables(tables: Iterable[Table]) -> None:
 
 def show(
     form: str,
-    document: Any,
+    document: object,
     records: Sequence[Mapping[str, Any]],
     tables: Callable[[int | None], list[Table]],
 ) -> None:
@@ -116,7 +116,7 @@ def drawn(table: Table) -> Group:
     return Group(*title, bare, *caption, "")
 
 
-def _part(text: Any, style: str) -> Text:
+def _part(text: object, style: str) -> Text:
     return Text("\n".join(_lines(text)), style)
 
 
@@ -138,11 +138,11 @@ def plain(table: Table) -> str:
     return "\n".join([*title, *lines, *caption])
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     return "; ".join(_lines(cell))
 
 
-def _lines(cell: Any) -> list[str]:
+def _lines(cell: object) -> list[str]:
     return str(cell).splitlines()
 
 

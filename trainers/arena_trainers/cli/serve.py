@@ -141,7 +141,7 @@ def _openenv_app(
     *,
     folder: Path | None,
     game: str,
-    seat: Any,
+    seat: int | str | None,
     opponents: str | list[str],
     reply_format: str,
     params: Mapping[str, Any],
@@ -154,7 +154,13 @@ def _openenv_app(
     from arena_wrappers.adapters.openenv import environment_maker, export, make_app
 
     if folder is None:
-        maker = environment_maker(game, seat, opponents, reply_format, **params)
+        maker = environment_maker(
+            game,
+            seat,  # type: ignore[arg-type]  # checked there
+            opponents,
+            reply_format,
+            **params,
+        )
         return make_app(maker, sessions, timeout)
     export(
         folder,

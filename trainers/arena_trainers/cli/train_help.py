@@ -231,7 +231,7 @@ def _lines(option: Option, settings: Mapping[str, Any]) -> list[str]:
     default = settings.get(option.name, option.default)
     text = _OF_TRL.get(option.name) or re.sub(r"(?s)\. .*", ".", option.help)
     if default is not None and default != {}:
-        text = f"{text} [{_written(default)}]"
+        text = f"{text} [{_on_command_line(default)}]"
     words = textwrap.wrap(text, WIDTH - _COLUMN, break_on_hyphens=False) or [""]
     head = f"  --{option.name}"
     if len(head) + 2 > _COLUMN:
@@ -243,7 +243,7 @@ def _lines(option: Option, settings: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _written(value: Any) -> str:
+def _on_command_line(value: object) -> str:
     """A value in the form of the command line."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ",".join(value)
