@@ -139,10 +139,7 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
         for number, line in enumerate(file, 1):
             if not line.startswith(LINE):
                 continue  # the settings of the tournament
-            source = None  # the line may not tell it
-            with suppress(ValueError, KeyError, TypeError):
-                match = json.loads(line.partition(EPISODE)[0] + b"}")["match"]
-                source = match_name(match["game"], match["seats"])
+            source = _match_of(line)
             num_read += 1
             if source is not None and len(episodes_by_source[source]) >= num_episodes:
                 continue
@@ -179,6 +176,14 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
         bad=bad,
         missing=missing,
     )
+
+
+def _match_of(line: bytes) -> str | None:
+    """The match of a line of a tournament; None if the line does not tell it."""
+    with suppress(ValueError, KeyError, TypeError):
+        match = json.loads(line.partition(EPISODE)[0] + b"}")["match"]
+        return match_name(match["game"], match["seats"])
+    return None
 
 
 def _lineup(line: Recorded) -> str:

@@ -5,9 +5,9 @@ import gzip
 import json
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
+from arena_envs.scenes import Scene
 from arena_envs.scenes.svg import drawing_of
 from arena_eval.move_values import MoveSolver, MoveValues
 from arena_eval.rollouts import TurnCredit
@@ -39,21 +39,16 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
     """
     solver = MoveSolver()
     texts, elements, pictures = NumberOfValue(), NumberOfValue(), NumberOfValue()
-    element = partial(_number, elements)
     all_recorded, episodes = list(recorded), []
     for recorded_episode, estimates in zip(
         all_recorded, estimates_of(all_recorded), strict=True
     ):
         line, (episode, credit), source, moment = recorded_episode
         frames = frames_of(episode)
-        frame_pictures = []
-        for scenes in frames.scenes:
-            views = []
-            for scene in scenes:
-                width, height, parts = drawing_of(scene)
-                picture = width, height, tuple(map(element, parts))
-                views.append(_number(pictures, picture))
-            frame_pictures.append(views)
+        frame_pictures = [
+            [_picture_number(scene, elements, pictures) for scene in scenes]
+            for scenes in frames.scenes
+        ]
         solved = solver.solve(frames.game, episode.turns, frames.states)
         turns = [
             _turn(episode, turn, turn_credit, texts) | {"moves": _moves(values, texts)}
@@ -81,6 +76,15 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
         "pictures": [*pictures],
         "episodes": episodes,
     }
+
+
+def _picture_number(
+    scene: Scene, elements: NumberOfValue, pictures: NumberOfValue
+) -> int:
+    """The number of the picture of a scene."""
+    width, height, parts = drawing_of(scene)
+    numbers = tuple(_number(elements, part) for part in parts)
+    return _number(pictures, (width, height, numbers))
 
 
 def packed(data: dict[str, Any]) -> str:

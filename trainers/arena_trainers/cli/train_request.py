@@ -136,19 +136,12 @@ def _new_request(arguments: Sequence[str]) -> Request:
     elif recipe is None:
         recipe = implied_recipe(overrides)
         recipe_settings = load_recipe(recipe)
-        settings = (
-            recipe_settings | saved_options(overrides.get("model", "")) | overrides
-        )
-        is_adapter = recipe == MODEL_RECIPE and overrides.get("lora_r")
-        if is_adapter and "learning_rate" not in overrides:
-            settings["learning_rate"] = ADAPTER_LEARNING_RATE
+        settings = _implied_settings(recipe, recipe_settings, overrides)
     else:
         recipe_settings = load_recipe(recipe)
         settings = overridden(recipe_settings, overrides)
-    if (
-        "per_device_train_batch_size" in overrides
-        and "episodes_per_step" not in overrides
-    ):
+    has_batch_size = "per_device_train_batch_size" in overrides
+    if has_batch_size and "episodes_per_step" not in overrides:
         settings.pop("episodes_per_step", None)  # the recipe's, which would replace it
     notes = _drop_options_of_another(settings, overrides, recipe_settings)
     if not is_offline(settings) and not is_loop(settings):
@@ -169,6 +162,18 @@ def _new_request(arguments: Sequence[str]) -> Request:
         )
     path = Path(time.strftime("runs/%Y%m%d-%H%M%S") if folder is None else folder)
     return Request(settings, path, recipe, note="\n".join(notes))
+
+
+def _implied_settings(
+    recipe: str, recipe_settings: Mapping[str, Any], overrides: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings of a command line that names no recipe."""
+    model_options = saved_options(overrides.get("model", ""))
+    settings = {**recipe_settings, **model_options, **overrides}
+    is_adapter = recipe == MODEL_RECIPE and overrides.get("lora_r")
+    if is_adapter and "learning_rate" not in overrides:
+        settings["learning_rate"] = ADAPTER_LEARNING_RATE
+    return settings
 
 
 def _drop_options_of_another(
