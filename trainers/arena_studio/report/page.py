@@ -15,10 +15,7 @@ from typing import Any
 from arena_envs.extras import import_extra
 from arena_envs.scenes.svg import css, surfaces_css
 from arena_envs.trust import named_only
-from arena_studio.report.episodes import (
-    BadLine,
-    Recorded,
-)
+from arena_studio.report.episodes import BadLine, Recorded
 from arena_studio.report.replay_data import packed, page_data
 from arena_wrappers.records import write_whole
 

@@ -18,11 +18,7 @@ from arena_studio.report.curves import charts_of, missing_from
 from arena_studio.report.page import rendered
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import RunFiles, read_runs
-from arena_studio.report.tables import (
-    fact_table,
-    result_tables,
-    source_link,
-)
+from arena_studio.report.tables import fact_table, result_tables, source_link
 from arena_wrappers.records import write_whole
 
 SCRIPTS = ("replay.js", "report.js")

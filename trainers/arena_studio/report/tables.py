@@ -7,13 +7,7 @@ from urllib.parse import urlencode
 from arena_envs.checks import is_number
 from arena_eval.matches import Difference, Evaluation
 from arena_eval.result_rows import ResultRow
-from arena_eval.tables import (
-    all_columns,
-    caption,
-    interval_text,
-    score_notes,
-    title,
-)
+from arena_eval.tables import all_columns, caption, interval_text, score_notes, title
 from arena_eval.tournament.round_robin import mean_cell, payoff_caption, rankings
 
 NONE = "-"

@@ -9,9 +9,7 @@ from arena_envs.checks import install_advice
 from arena_envs.game import AnyGame
 from arena_eval.baselines import solver_of
 from arena_studio.web.refusal import Refused
-from arena_wrappers import (
-    make_policy,
-)
+from arena_wrappers import make_policy
 from arena_wrappers.prompts.pages import title_of
 
 KEPT = 200  # tables, policies and solved games that stay in memory

@@ -10,10 +10,7 @@ from arena_eval.move_values import MoveSolver
 from arena_studio.web.games import KEPT, game_named, listed
 from arena_studio.web.refusal import Refused
 from arena_studio.web.views import frames, values_at
-from arena_wrappers import (
-    SeatSession,
-    Turn,
-)
+from arena_wrappers import SeatSession, Turn
 
 MAX_SEED = 2**53  # JavaScript's integers are exact below it
 PROMPT = {"reply_format": "bare"}

@@ -19,13 +19,7 @@ from arena_studio.web.links import MAX_SEED, PROMPT, solved
 from arena_studio.web.refusal import Refused
 from arena_studio.web.thinkers import Thinkers
 from arena_studio.web.views import action_text, seen
-from arena_wrappers import (
-    InvalidReply,
-    Policy,
-    Reply,
-    SeatSession,
-    TurnRequest,
-)
+from arena_wrappers import InvalidReply, Policy, Reply, SeatSession, TurnRequest
 from arena_wrappers.play import ask
 from arena_wrappers.policies import SharedPolicy
 

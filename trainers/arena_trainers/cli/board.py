@@ -17,9 +17,7 @@ from arena_trainers.cli.options import (
     group,
 )
 from arena_trainers.cli.progress import running
-from arena_wrappers import (
-    make_policy,
-)
+from arena_wrappers import make_policy
 
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
 

@@ -33,10 +33,7 @@ from arena_trainers.cli.report import report as write_page
 from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.settings import load_recipe
-from arena_wrappers import (
-    Policy,
-    as_policy,
-)
+from arena_wrappers import Policy, as_policy
 
 SUITE = "transfer"  # of `arena compare` without --suite and --games
 

@@ -28,16 +28,14 @@ from arena_trainers.cli.options import (
 )
 from arena_trainers.cli.output import one_form, show, show_warnings
 from arena_trainers.cli.progress import running
+from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes
 from arena_trainers.matchmaking import is_past
-from arena_wrappers import (
-    make_policy,
-)
+from arena_wrappers import make_policy
 
 if TYPE_CHECKING:
     from arena_eval.matches import Evaluation, EvaluationPlan
 
     Measure = Callable[[], dict[str, float]]
-from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes
 
 
 @with_policy_options

@@ -127,30 +127,27 @@ def facts_of(game: AnyGame, group: int | None = None) -> Facts:
 def _play(game: AnyGame, luck: list[float], rng: random.Random) -> _Episode:
     """A random episode; draws of chance use the numbers of `luck`, which it extends."""
     state: Any = game.initial_state()
-    draws, on_the_way = 0, False
-    returns_before: list[list[float]] = [
-        [] for _ in range(game.num_players)
-    ]  # before each turn
+    num_draws, on_the_way = 0, False
+    # by seat, its return before each of its turns
+    returns_before: list[list[float]] = [[] for _ in range(game.num_players)]
     while (player := game.current_player(state)) != TERMINAL:
         on_the_way |= any(game.returns(state))
         if player == CHANCE:
             outcomes, chances = zip(*possible_outcomes(game, state), strict=True)
-            if draws == len(luck):
+            if num_draws == len(luck):
                 luck.append(rng.random())
-            action = outcomes[draw(list(accumulate(chances)), luck[draws])]
-            draws += 1
+            action = outcomes[draw(list(accumulate(chances)), luck[num_draws])]
+            num_draws += 1
         else:
             action = rng.choice(game.legal_actions(state))
             returns_before[player].append(game.returns(state)[player])
         state = game.apply(state, action)
-    rewards = [
-        (seat, turn, after - before)
-        for seat, before_turns in enumerate(returns_before)
-        for turn, (before, after) in enumerate(
-            pairwise([*before_turns, game.returns(state)[seat]])
-        )
-    ]
-    return _Episode(tuple(map(len, returns_before)), on_the_way, draws > 0, rewards)
+    rewards = []
+    for seat, seat_returns in enumerate(returns_before):
+        seat_returns_and_last = [*seat_returns, game.returns(state)[seat]]
+        for turn, (before, after) in enumerate(pairwise(seat_returns_and_last)):
+            rewards.append((seat, turn, after - before))
+    return _Episode(tuple(map(len, returns_before)), on_the_way, num_draws > 0, rewards)
 
 
 def noise_of(game: AnyGame, group: int) -> dict[str, tuple[float, float]]:
@@ -166,29 +163,31 @@ def noise_of(game: AnyGame, group: int) -> dict[str, tuple[float, float]]:
     for start in range(NUM_GROUPS):
         luck: list[float] = []
         for number in range(start * group, (start + 1) * group):
-            played = _play(game, luck, rng).rewards
-            rows += [(number, start, *row) for row in played]
-    episode, of, seat, turn, reward = map(np.array, zip(*rows, strict=True))
-    turns = TurnBatch(
-        reward=reward,
-        game=0 * episode,
-        episode=episode,
-        seat=seat,
-        turn=turn,
-        group=of,
+            for seat, turn, reward in _play(game, luck, rng).rewards:
+                rows.append((number, start, seat, turn, reward))
+    episodes, starts, seats, turns, rewards = map(np.array, zip(*rows, strict=True))
+    batch = TurnBatch(
+        reward=rewards,
+        game=0 * episodes,
+        episode=episodes,
+        seat=seats,
+        turn=turns,
+        group=starts,
     )
+
+    def noise_by_start(name: str, options: Mapping[str, Any]) -> np.ndarray:
+        advantages = estimate(name, batch, **options).advantage
+        return np.bincount(starts, advantages**2)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
-        default_noise = np.bincount(
-            of, estimate(DEFAULT, turns).advantage ** 2
-        )  # of each start
+        default_noise = noise_by_start(DEFAULT, {})
         noises = {}
         for title, (name, options) in COMPARED.items():
             if default_noise.any() and (group > 1 or "pool" in options):
-                noise = np.bincount(of, estimate(name, turns, **options).advantage ** 2)
+                noise = noise_by_start(name, options)
                 ratio = noise.sum() / default_noise.sum()
-                spread = (
-                    np.std(noise - ratio * default_noise, ddof=1) / default_noise.mean()
-                )
+                residuals = noise - ratio * default_noise
+                spread = np.std(residuals, ddof=1) / default_noise.mean()
                 noises[title] = (float(ratio), WIDE * float(spread))
     return noises

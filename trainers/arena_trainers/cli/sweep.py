@@ -23,9 +23,7 @@ from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import CsvOption, JsonOption, LatexOption
 from arena_trainers.cli.output import one_form, show
 from arena_trainers.cli.train import announce_code, check_request
-from arena_trainers.cli.train_request import (
-    read_request,
-)
+from arena_trainers.cli.train_request import read_request
 from arena_trainers.runs.folder import RESULTS
 from arena_wrappers.locks import lock_of, locked
 from arena_wrappers.records import write_whole

@@ -31,9 +31,7 @@ from arena_trainers.runs.settings import (
     row_options,
     trainer_options,
 )
-from arena_trainers.train.settings import (
-    listed_options,
-)
+from arena_trainers.train.settings import listed_options
 
 HELP = ("-h", "--help", "--help-all")
 WIDTH = 80

@@ -18,13 +18,7 @@ from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY
 from arena_trainers.runs import code
 from arena_trainers.runs.defaults import without_what_yields
-from arena_trainers.runs.folder import (
-    CONFIG,
-    START,
-    read_config,
-    read_run,
-    with_start,
-)
+from arena_trainers.runs.folder import CONFIG, START, read_config, read_run, with_start
 from arena_trainers.runs.settings import (
     DEFAULT_RECIPE,
     MODEL_RECIPE,
@@ -36,11 +30,7 @@ from arena_trainers.runs.settings import (
     recipes,
     with_rounds,
 )
-from arena_trainers.train.settings import (
-    OF_CRITIC,
-    SelfPlay,
-    critics,
-)
+from arena_trainers.train.settings import OF_CRITIC, SelfPlay, critics
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 DRY_RUN, ALLOW_CODE = "--dry-run", "--allow-code"
