@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from arena_envs.extras import import_extra
 from arena_studio.report.curves import Chart, Curve
-from arena_studio.report.episode_text import printable
+from arena_studio.report.episode_text import escape_controls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -185,7 +185,7 @@ def chart_svg(
     _clean(root, f"c{number}-")
     root.attrib.pop("width"), root.attrib.pop("height")
     root.set("role", "img")
-    root.set("aria-label", printable(chart.title))
+    root.set("aria-label", escape_controls(chart.title))
     for curve, (line, heights) in enumerate(zip(chart.lines, tops, strict=True)):
         spots = ElementTree.SubElement(root, f"{{{SVG}}}g", {"data-curve": str(curve)})
         for (step, value), top in zip(line.points, heights, strict=True):
@@ -294,28 +294,37 @@ def _furnish(
 
 
 def _clean(root: ElementTree.Element, prefix: str) -> None:
-    """Turns styles into attributes, ids of curves into numbers, and prefixes other ids."""
+    """Makes matplotlib's SVG fit into a page, in which ids begin with the prefix."""
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in (f"{{{SVG}}}metadata", f"{{{SVG}}}style"):
                 parent.remove(child)
     for element in root.iter():
-        for rule in element.attrib.pop("style", "").split(";"):
-            name, _, value = (part.strip() for part in rule.partition(":"))
-            if name == "font":  # such as 9px 'DejaVu Sans'; the page has its own font
-                name, value = "font-size", value[: value.index("px") + 2].split()[-1]
-            if name and name != "font-family":
-                element.set(name, PAGE_COLORS.get(value, value))
-        for name, value in list(element.attrib.items()):
-            if name == "id" and value.startswith(CURVE):
-                element.set("data-curve", element.attrib.pop("id").removeprefix(CURVE))
-            elif name == "id":
-                element.set(name, f"{prefix}{value}")
-            elif value.startswith("url(#"):
-                element.set(name, f"url(#{prefix}{value[5:]}")
-            elif name == f"{{{XLINK}}}href":
-                del element.attrib[name]
-                element.set("href", f"#{prefix}{value[1:]}")
+        _turn_style_into_attributes(element)
+        _prefix_ids(element, prefix)
+
+
+def _turn_style_into_attributes(element: ElementTree.Element) -> None:
+    for rule in element.attrib.pop("style", "").split(";"):
+        name, _, value = (part.strip() for part in rule.partition(":"))
+        if name == "font":  # such as 9px 'DejaVu Sans'; the page has its own font
+            name, value = "font-size", value[: value.index("px") + 2].split()[-1]
+        if name and name != "font-family":
+            element.set(name, PAGE_COLORS.get(value, value))
+
+
+def _prefix_ids(element: ElementTree.Element, prefix: str) -> None:
+    """Turns ids of curves into their numbers, and prefixes other ids and links to them."""
+    for name, value in list(element.attrib.items()):
+        if name == "id" and value.startswith(CURVE):
+            element.set("data-curve", element.attrib.pop("id").removeprefix(CURVE))
+        elif name == "id":
+            element.set(name, f"{prefix}{value}")
+        elif value.startswith("url(#"):
+            element.set(name, f"url(#{prefix}{value[5:]}")
+        elif name == f"{{{XLINK}}}href":
+            del element.attrib[name]
+            element.set("href", f"#{prefix}{value[1:]}")
 
 
 def _point(
@@ -327,7 +336,7 @@ def _point(
         f"{{{SVG}}}circle", {"cx": x, "cy": y, "r": f"{RADIUS:g}", "class": "spot"}
     )
     title = ElementTree.SubElement(spot, f"{{{SVG}}}title")
-    title.text = f"step {step}, {printable(line.label)}: {value:.4g}"
+    title.text = f"step {step}, {escape_controls(line.label)}: {value:.4g}"
     if link is None:
         return spot
     title.text += "; click for its rollouts"

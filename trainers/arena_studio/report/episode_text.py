@@ -16,7 +16,7 @@ def episode_lines(recorded: Recorded, full: bool) -> Iterator[str]:
         full: whether to show whole prompts, or only the last message.
     """
     episode, credit = recorded.rollout
-    yield f"--- line {recorded.line}: {printable(title_of(episode))}"
+    yield f"--- line {recorded.line}: {escape_controls(title_of(episode))}"
     if episode.parent is not None:
         yield f"branches from line {episode.parent + 1} before turn {episode.branch}"
     for turn, turn_credit in zip(episode.turns, credit, strict=True):
@@ -36,7 +36,7 @@ def turn_lines(
         full: whether to show the whole prompt, or only the last message.
         viewer: who looks. An agent such as `"player_1"` reads its own prompts and replies only.
     """
-    yield printable(f"player_{turn.seat} ({turn.policy}), turn {turn.index}")
+    yield escape_controls(f"player_{turn.seat} ({turn.policy}), turn {turn.index}")
     if is_hidden(turn, viewer):
         yield _indented("prompt", f"hidden from {viewer}")
         yield _indented("reply", f"hidden from {viewer}")
@@ -45,7 +45,7 @@ def turn_lines(
             label = message["role"] if full else "prompt"
             yield _indented(label, message["content"])
         for call in turn.generations:
-            yield _indented(printable(call.role), call.text)
+            yield _indented(escape_controls(call.role), call.text)
         yield _indented("reply", turn.reply)
         if turn.invalid is not None:
             yield _indented("invalid", f"{turn.invalid}: {turn.detail}")
@@ -57,7 +57,7 @@ def turn_lines(
 def end_line(episode: Episode) -> str:
     """The end of an episode, and its returns."""
     if episode.lost is not None:
-        return f"lost, without returns: {printable(episode.lost)}"
+        return f"lost, without returns: {escape_controls(episode.lost)}"
     returns = (f"player_{i} {value:g}" for i, value in enumerate(episode.returns))
     parts = [f"returns: {', '.join(returns)}"]
     if episode.forfeited_by is not None:
@@ -79,7 +79,9 @@ def _reward(turn: Turn, turn_credit: TurnCredit | None) -> str:
 
 
 def _parts(rewards: Mapping[str, float]) -> str:
-    return ", ".join(f"{printable(name)} {value:g}" for name, value in rewards.items())
+    return ", ".join(
+        f"{escape_controls(name)} {value:g}" for name, value in rewards.items()
+    )
 
 
 def _credit(turn_credit: TurnCredit) -> str:
@@ -106,11 +108,11 @@ def _advantage(advantage: float | Sequence[float]) -> str:
 
 def _indented(label: str, text: str) -> str:
     """A labelled text with aligned lines, without control characters."""
-    lines = [printable(line) for line in text.split("\n")]
+    lines = [escape_controls(line) for line in text.split("\n")]
     return f"  {label:<9} " + ("\n" + " " * 12).join(lines)
 
 
-def printable(text: str) -> str:
+def escape_controls(text: str) -> str:
     """`text` with its control characters escaped."""
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
@@ -121,10 +123,10 @@ def value_lines(solved: Solved, place: int) -> list[str]:
     """The values at a turn as lines of text, largest first; the action played has a star."""
     moves = solved.turns[place]
     if moves is None:
-        return [f"  values    none: {printable(solved.fault or '')}"]
+        return [f"  values    none: {escape_controls(solved.fault or '')}"]
     order = sorted(range(len(moves.values)), key=lambda i: -moves.values[i])
     texts = [
-        f"{'*' if i == moves.played else ''}{printable(moves.actions[i])} "
+        f"{'*' if i == moves.played else ''}{escape_controls(moves.actions[i])} "
         f"{moves.values[i]:+.4g}"
         for i in order
     ]

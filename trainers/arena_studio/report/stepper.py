@@ -6,7 +6,7 @@ from arena_envs.scenes import text_of
 from arena_eval.move_values import MoveSolver, Solved
 from arena_studio.report.episode_text import (
     end_line,
-    printable,
+    escape_controls,
     turn_lines,
     value_lines,
 )
@@ -88,17 +88,17 @@ class Stepper:
         line = self._lines[self.number]
         position = f"[{self.number + 1} of {len(self._lines)}] line {line.line}"
         if isinstance(line, BadLine):
-            return f"{position} is no episode: {printable(line.reason)}\n\n{HELP}"
+            return f"{position} is no episode: {escape_controls(line.reason)}\n\n{HELP}"
         episode, credit = line.rollout
         frames = self._frames or frames_of(episode)
         viewer = frames.viewers[self._viewer % len(frames.viewers)]
         lines = [
-            f"{position}: {printable(title_of(episode))}",
+            f"{position}: {escape_controls(title_of(episode))}",
             f"turn {self.turn} of {self._last}, seen by {viewer}",
             "",
         ]
         if frames.fault:
-            lines.insert(1, f"no replay: {printable(frames.fault)}")
+            lines.insert(1, f"no replay: {escape_controls(frames.fault)}")
         scenes = frames.scenes[self.turn]
         lines += [text_of(scenes[self._viewer % len(scenes)]), ""]
         if self.turn < self._last:

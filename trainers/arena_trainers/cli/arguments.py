@@ -40,7 +40,7 @@ def check_out(out: Path, marks: Sequence[bytes], command: str) -> None:
         )
 
 
-def listed(values: list[str] | None) -> list[str] | None:
+def split_commas(values: list[str] | None) -> list[str] | None:
     """The items of a repeatable option, in which commas separate items, too."""
     try:
         return values and [item for value in values for item in split(value)]
@@ -61,7 +61,7 @@ def read_env(game: str, params: list[str] | None, max_turns: int | None) -> Game
     return arena_envs.make(game, **options)
 
 
-def wanted_folder(out: Path | None) -> Path:
+def required_folder(out: Path | None) -> Path:
     """The folder of `--out`; raises ValueError without one."""
     if out is None:
         raise ValueError("want --out DIR, the folder of the results; add --out runs/a")

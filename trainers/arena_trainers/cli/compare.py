@@ -13,7 +13,7 @@ from arena_envs import make
 from arena_envs.doors import split
 from arena_envs.game import AnyGame
 from arena_envs.trust import named_only
-from arena_trainers.cli.arguments import listed, read_env
+from arena_trainers.cli.arguments import read_env, split_commas
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
     AgainstOption,
@@ -56,7 +56,7 @@ def compare(
             "-g",
             metavar="GAME,GAME",
             help="These games instead of a suite; repeatable.",
-            callback=listed,
+            callback=split_commas,
         ),
     ] = None,
     against: AgainstOption = None,
@@ -76,7 +76,7 @@ def compare(
         typer.Option(
             metavar="GAME,GAME",
             help="Games of the training. [default: the run's]",
-            callback=listed,
+            callback=split_commas,
         ),
     ] = None,
     allow_code: AllowCodeOption = False,

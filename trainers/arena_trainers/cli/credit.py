@@ -11,7 +11,7 @@ from rich.table import Table
 
 from arena_envs import make_game
 from arena_envs.trust import no_code
-from arena_trainers.cli.arguments import listed
+from arena_trainers.cli.arguments import split_commas
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import AllowCodeOption, group
 from arena_trainers.cli.output import print_tables
@@ -122,7 +122,7 @@ def suggest(
             "-g",
             metavar="GAME,GAME",
             help="Ids of games, by commas; repeatable.",
-            callback=listed,
+            callback=split_commas,
         ),
     ] = None,
     recipe: Annotated[

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from arena_envs import GameEnv, game_infos
 from arena_envs.registration import games as known_games
-from arena_trainers.cli.arguments import listed, read_envs
+from arena_trainers.cli.arguments import read_envs, split_commas
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
     AgainstOption,
@@ -54,7 +54,7 @@ def evaluate(
             "-g",
             metavar="GAME,GAME",
             help="Games by commas, in place of GAME; repeatable.",
-            callback=listed,
+            callback=split_commas,
         ),
     ] = None,
     params: ParamOption = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena_envs.registration import games as known_games
-from arena_trainers.cli.arguments import listed, read_envs, wanted_folder
+from arena_trainers.cli.arguments import read_envs, required_folder, split_commas
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
     CsvOption,
@@ -41,7 +41,7 @@ def tournament(
             "-g",
             metavar="GAME,GAME",
             help="Games to play, by commas; repeatable.",
-            callback=listed,
+            callback=split_commas,
         ),
     ],
     out: Annotated[
@@ -90,7 +90,7 @@ def tournament(
 
     import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
-        out = wanted_folder(out)
+        out = required_folder(out)
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         plan = TournamentPlan(
             policy_options.policies(_in_order(policies, games)),
