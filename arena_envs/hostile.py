@@ -12,6 +12,9 @@ word. A blank also separates a bracket from a `|` or `~` beside it.
 """
 
 import re
+import shutil
+import textwrap
+from typing import TextIO
 
 # Unicode's Default_Ignorable_Code_Point, without variation selectors and the two joiners
 _IGNORABLE = (
@@ -97,3 +100,14 @@ def _escape(found: re.Match[str]) -> str:
         return f"\\{short}"
     units = found[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+
+
+def wrapped(text: str, stream: TextIO) -> str:
+    """The text, printable, with long lines wrapped at words if the stream is a terminal."""
+    text = printable(text)
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    wrap = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    lines = text.split("\n")
+    return "\n".join(wrap.fill(line) if len(line) > width else line for line in lines)

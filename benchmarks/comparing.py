@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from arena_envs.extras import import_extra
 from arena_eval.intervals import import_stats
-from arena_trainers.cli.options import UsageError, interruptions, usage_errors
+from arena_trainers.cli.errors import UsageError, usage_errors
+from arena_trainers.cli.progress import interruptions
 from arena_trainers.cli.suggest import ALPHA, Difference
 
 Runs = dict[str, dict[str, dict[int, Any]]]  # by setting, variant, seed

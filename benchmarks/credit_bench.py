@@ -18,7 +18,8 @@ import credit_payments
 import credit_tuned
 from arena_credit import needed_columns
 from arena_envs.extras import import_extra
-from arena_trainers.cli.options import usage_errors
+from arena_trainers.cli.errors import usage_errors
+from arena_trainers.cli.game_facts import Facts, facts_of
 from arena_trainers.cli.suggest import (
     ALPHA,
     FILE,
@@ -26,9 +27,7 @@ from arena_trainers.cli.suggest import (
     SHIPPED,
     Advice,
     Difference,
-    Facts,
-    Measured,
-    facts_of,
+    GameAdvice,
     missing_text,
     p_value,
 )
@@ -360,10 +359,10 @@ def advice(runs: Found) -> Advice:
     return Advice(games, _limits(runs))
 
 
-def _advice_on(compared: Comparison) -> Measured:
+def _advice_on(compared: Comparison) -> GameAdvice:
     setting = compared.setting
     taken = taken_of(compared) or Taken(REFERENCE, REFERENCE, REFERENCE)
-    return Measured(
+    return GameAdvice(
         title=setting.title,
         game=None if setting.by_round else (setting.id, setting.params),
         facts=_measured(compared),

@@ -24,7 +24,7 @@ import comparing
 from arena_credit import FlatPoolWarning
 from arena_envs.games.rounds import Rounds
 from arena_eval.intervals import import_stats
-from arena_trainers.cli.options import usage_errors
+from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.suggest import Difference
 from credit_payments import DOCS, SIZE, TITLES, rounds_graph
 from credit_payments import VARIANTS as MEASURED

@@ -34,7 +34,7 @@ from arena_envs.extras import import_extra
 from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.games import hanabi, kuhn_poker, tic_tac_toe
 from arena_trainers.checkpoint import step_of
-from arena_trainers.cli.options import usage_errors
+from arena_trainers.cli.errors import usage_errors
 from arena_trainers.data import Example, legal_play
 from arena_trainers.lm import LMPolicy, lora_config, model_folder
 from arena_trainers.offline.sft import warm_start

@@ -26,7 +26,7 @@ from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, expected_returns, nash_conv
 from arena_envs.solvers.tabular import edge_weights, game_tree, reach_of
 from arena_eval.exploit import tabular
-from arena_trainers.cli.options import usage_errors
+from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.suggest import Difference
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs import Rounds, load_recipe

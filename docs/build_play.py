@@ -18,7 +18,7 @@ import arena_envs
 from arena_envs.solvers import TooLarge
 from arena_eval.move_values import TOO_LARGE, Search, Table, source_of
 from arena_studio.web.app import FOLDER, style
-from arena_studio.web.tables import listed, opponents_of
+from arena_studio.web.games import listed, opponents_of
 
 ROOT = Path(__file__).parents[1]
 SOURCES = Path(__file__).with_name("play")

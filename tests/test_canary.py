@@ -243,9 +243,9 @@ def of_datasets(folder: Path) -> None:
 
 
 def of_runs(folder: Path) -> None:
-    from arena_studio.report.page import _results
-    from arena_trainers.cli.evaluate import training_games
-    from arena_trainers.cli.main import _swept
+    from arena_studio.report.run_files import _results
+    from arena_trainers.cli.compare import training_games
+    from arena_trainers.cli.sweep import _records
 
     config = {"games": ["kuhn_poker", {"id": "nim", "params": {"pile_sizes": [1, 2]}}]}
     config |= {"model": "tiny", "credit": "mars", "opponents": "past_selves"}
@@ -259,7 +259,7 @@ def of_runs(folder: Path) -> None:
     json_lines(folder / "rollouts/step-1.jsonl", records()[0])
     for result in mutants(results):
         (folder / "results.json").write_text(json.dumps(result))
-        tried(lambda: list(_swept({"a": [folder]})))
+        tried(lambda: list(_records({"a": [folder]})))
         tried(_results, folder / "results.json")
     (folder / "results.json").unlink()
     for settings in mutants(config):
@@ -397,7 +397,7 @@ def of_rows(folder: Path) -> None:
 
 
 def of_models(folder: Path) -> None:
-    from arena_trainers.cli.serve import server_command
+    from arena_trainers.cli.serve_policy import server_command
     from arena_trainers.lm import models
     from arena_trainers.lm.prompt_file import read_prompt_file
     from arena_trainers.runs.checks.preflight import _sizes_of
@@ -471,7 +471,7 @@ def of_conversations(folder: Path) -> None:
 def of_recipes(folder: Path) -> None:
     """A dry run imports nothing of a recipe; only checks before torch are made here."""
     from arena_envs.trust import no_code
-    from arena_trainers.cli.train import read_request
+    from arena_trainers.cli.train_request import read_request
     from arena_trainers.runs.checks import preflight
 
     recipe = {
@@ -766,10 +766,9 @@ def test_every_reader_has_read_a_canary(walk):
 
 
 def test_every_server_has_a_canary():
-    from arena_trainers.cli.main import app
+    from arena_trainers.cli.serve import serve_app
 
-    (serve,) = (g.typer_instance for g in app.registered_groups if g.name == "serve")
-    assert {command.name for command in serve.registered_commands} == {*SERVERS}
+    assert {command.name for command in serve_app.registered_commands} == {*SERVERS}
 
 
 def test_the_canaries_are_alive(tmp_path):

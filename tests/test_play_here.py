@@ -9,8 +9,7 @@ import pytest
 
 import play_here
 from arena_envs import game_infos, make_game
-from arena_studio.web import tables as web
-from arena_studio.web import views
+from arena_studio.web import links, views
 from arena_wrappers import SeatSession, make_policy
 from build_play import kept_values
 
@@ -78,7 +77,7 @@ def test_the_kept_equilibrium_plays_and_judges_as_the_solver(tables) -> None:
     assert view["text"] == server.game.observe(server.state, 1)
     number = view["own_turns"][0]
     found = tables.answer(f"{path}/review?turn={number}", {})
-    expected = web.solved(server.game, server.turns[number], number)
+    expected = links.solved(server.game, server.turns[number], number)
     assert found == expected
 
 

@@ -20,7 +20,8 @@ from typer.main import get_command
 
 ROOT = Path(__file__).parents[1]
 COMMANDS: Any = get_command(import_module("arena_trainers.cli.main").app)
-TRAIN: Any = import_module("arena_trainers.cli.train")  # has the readers of its options
+REQUEST: Any = import_module("arena_trainers.cli.train_request")
+HELP: Any = import_module("arena_trainers.cli.train_help")
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # of the click that typer has
 NAMES = "|".join(sorted(COMMANDS.commands, key=len, reverse=True))
 PACKAGES = ("arena_envs", "wrappers", "trainers", "benchmarks", "docs", "environments")
@@ -182,7 +183,7 @@ def fault_of_training(tokens: list[str]) -> str | None:
     if tokens[:1] == ["NAME"] or tokens[:1] == ["RECIPE"] or tokens[:1] == ["FILE"]:
         tokens = ["kuhn-tiny", *tokens[1:]]
     if tokens and tokens[-1].startswith("--") and "=" not in tokens[-1]:
-        tokens = [*tokens, "1"] if tokens[-1] != "--dry-run" else tokens
+        tokens = [*tokens, "1"] if tokens[-1] not in REQUEST.FLAGS else tokens
     # a placeholder after a value stands for options
     tokens = [
         word
@@ -190,16 +191,16 @@ def fault_of_training(tokens: list[str]) -> str | None:
         if not (word == "1" and number and not tokens[number - 1].startswith("-"))
     ]
     try:
-        recipe, given = TRAIN.split(TRAIN.without_flags(tokens)[0])
+        recipe, given = REQUEST.recipe_and_overrides(REQUEST.without_flags(tokens)[0])
         settings = (
-            {} if recipe is None or is_file(recipe) else TRAIN.load_recipe(recipe)
+            {} if recipe is None or is_file(recipe) else REQUEST.load_recipe(recipe)
         )
     except ValueError as error:
         return str(error)
     unknown = [
         key for key in given if key not in options_of_training() and "." not in key
     ]
-    if unknown and TRAIN.is_offline(given | settings):
+    if unknown and REQUEST.is_offline(given | settings):
         trainer = str((given | settings)["trainer"])
         unknown = [key for key in unknown if key not in options_of_trainer(trainer)]
     return f"arena train has no option {unknown[0]!r}" if unknown else None
@@ -212,18 +213,18 @@ def is_file(recipe: str) -> bool:
 @cache
 def options_of_training() -> frozenset[str]:
     declared = {
-        **TRAIN.options_of(TRAIN.JobConfig),
-        **TRAIN.listed_options(),
-        **TRAIN.row_options(),
+        **HELP.options_of(HELP.JobConfig),
+        **HELP.listed_options(),
+        **HELP.row_options(),
     }
     return frozenset(
-        {*declared, *(one.name for one in TRAIN.RUN), "output_dir", "trainer", "rounds"}
+        {*declared, *(one.name for one in HELP.RUN), "output_dir", "trainer", "rounds"}
     )
 
 
 @cache
 def options_of_trainer(trainer: str) -> frozenset[str]:
-    return frozenset(TRAIN.trainer_options(TRAIN.row_trainer(trainer).config))
+    return frozenset(HELP.trainer_options(HELP.row_trainer(trainer).config))
 
 
 def test_every_printed_command_parses() -> None:

@@ -12,9 +12,7 @@ import credit_bench
 import credit_runs
 import credit_settings
 from arena_credit import estimator_names
-from arena_trainers.cli.suggest import (
-    Difference,
-)
+from arena_trainers.cli.suggest import Difference
 from credit_bench import CHOICES, Comparison, comparisons
 from credit_runs import Run
 from credit_settings import NUM_EPISODES, NUM_POINTS, SETTINGS, Setting

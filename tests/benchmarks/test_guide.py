@@ -9,13 +9,8 @@ import pytest
 import credit_bench
 from arena_credit import estimator_names
 from arena_envs import doors, make_game
-from arena_trainers.cli.suggest import (
-    SHIPPED,
-    facts_of,
-    noise_of,
-    suggest,
-    variant_name,
-)
+from arena_trainers.cli.game_facts import facts_of, noise_of
+from arena_trainers.cli.suggest import SHIPPED, suggest, variant_name
 from credit_bench import comparisons, write_advice
 from credit_runs import Run, read_runs
 from credit_settings import SETTINGS, Variant, runnable

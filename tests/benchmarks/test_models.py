@@ -5,7 +5,7 @@ import pytest
 import comparing
 import credit_bench
 import credit_runs
-from arena_trainers.cli.train import split
+from arena_trainers.cli.train_request import recipe_and_overrides
 from arena_trainers.runs import build_configs, load_recipe
 from arena_trainers.runs.recipe import DEFAULT_RECIPE
 from arena_trainers.train import GamePlan
@@ -38,14 +38,16 @@ def test_estimators_are_compared_over_equal_pools():
 @pytest.mark.parametrize("setting", MODELS)
 def test_a_run_is_a_command_line_of_arena_train(setting):
     line = credit_runs.command(setting, "mars (group, seat, turn)", 3, "folder")
-    recipe, options = split(line[4:])
+    recipe, options = recipe_and_overrides(line[4:])
     trained = load_recipe(recipe or DEFAULT_RECIPE) | options
     game = GamePlan(trained["games"][0], build_configs(trained, "folder")[1]).id
     assert options["credit"] == "mars"
     assert options["credit_args"] == {"pool": ["group", "seat", "turn"]}
     assert options["seed"] == 3
     assert game.startswith(setting.removesuffix("_model"))
-    published = split(credit_runs.command(setting, "mars", 0, "folder")[4:])[1]
+    published = recipe_and_overrides(
+        credit_runs.command(setting, "mars", 0, "folder")[4:]
+    )[1]
     assert published["credit_args"] == {"pool": ["game", "seat"]}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from arena_envs import game_infos, make_game
-from arena_studio.web import tables, views
+from arena_studio.web import links, views
 from arena_wrappers import SeatSession
 from build_play import write_app
 
@@ -102,7 +102,7 @@ def test_a_whole_game_is_played_on_a_phone(page, game, seats) -> None:
     page.wait_for_selector("#replay:not([hidden])")
     PAGES.fits_the_phone(page)
     assert "Reward" in page.inner_text("#worth")
-    assert page.evaluate("state.replay") == tables.replayed(
+    assert page.evaluate("state.replay") == links.replayed(
         page.evaluate("state.record")
     )
 
@@ -127,7 +127,7 @@ def test_moves_agree_with_python_under_the_same_seed(page, game) -> None:
     bot = next((name for name in offered[1:] if "search" not in name), "random")
     others = [bot] * (num_players - 1)
     shown, end, replies, spent = page.evaluate(PLAY, [game, ["person", *others], 11])
-    session = SeatSession(game, 0, others, prompt=tables.PROMPT)
+    session = SeatSession(game, 0, others, prompt=links.PROMPT)
     session.reset(seed=11)
     for text, legal, reply in shown:
         assert session.game.observe(session.state, 0) == text
@@ -151,7 +151,7 @@ def test_regret_and_the_equilibrium_come_after_the_move(page) -> None:
     shown = page.evaluate(
         f"ask(`/api/tables/${{state.view.table}}/review?turn={number}`)"
     )
-    assert shown == tables.values_in(saved, number)
+    assert shown == links.values_in(saved, number)
     assert "an equilibrium" in page.inner_text("#values")
 
 

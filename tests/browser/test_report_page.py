@@ -11,13 +11,9 @@ import pytest
 
 from arena_eval.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_eval.tournament import play_tournament
-from arena_studio.report.page import (
-    played_page,
-    read_run_files,
-    read_runs,
-    read_tournament,
-    report_page,
-)
+from arena_studio.report.played_report import played_page, read_tournament
+from arena_studio.report.run_files import read_run_files, read_runs
+from arena_studio.report.run_report import report_page
 from arena_wrappers import ScriptedPolicy, play
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from arena_trainers.cli.serve import server_command
+from arena_trainers.cli.serve_policy import server_command
 from arena_trainers.lm.backends.server import Server, ServerError
 
 HERE = Path(__file__).parent

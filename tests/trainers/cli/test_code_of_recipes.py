@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from arena_envs import trust
-from arena_trainers.cli import train
+from arena_trainers.cli import train_request
 from arena_trainers.runs.code import named_code
 
 PLAIN = {"games": ["kuhn_poker"], "max_steps": 1}
@@ -49,10 +49,10 @@ def recipe(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("settings", NAMING.values(), ids=NAMING)
 def test_the_code_is_announced_before_it_is_imported(recipe, settings):
-    request = train.Request(PLAIN | settings, Path("run"), recipe(settings))
+    request = train_request.Request(PLAIN | settings, Path("run"), recipe(settings))
     found = [path for path in named_code(request.settings) if path.startswith(OWN)]
     assert found
-    assert train.imports_line(request).endswith(
+    assert train_request.imports_line(request).endswith(
         f"that this run imports: {', '.join(found)}"
     )
 
@@ -67,19 +67,21 @@ def test_the_announcement_comes_before_the_import(recipe, arena_here):
 
 
 def test_what_the_command_line_names_is_not_announced(recipe):
-    request = train.read_request([recipe({}), "--credit", f"{OWN}:credit"])
-    assert not train.imports_line(request)
+    request = train_request.read_request([recipe({}), "--credit", f"{OWN}:credit"])
+    assert not train_request.imports_line(request)
 
 
 def test_the_code_of_a_run_is_announced_where_it_resumes(recipe):
-    request = train.Request(
+    request = train_request.Request(
         {"critic": f"{OWN}:critic"}, Path("a"), "a/config.yaml", resume=True
     )
-    assert train.imports_line(request).startswith("a/config.yaml names code")
+    assert train_request.imports_line(request).startswith("a/config.yaml names code")
 
 
 def test_embedded_recipes_are_not_announced():
-    assert not train.imports_line(train.read_request(["spiral", "--output-dir", "run"]))
+    assert not train_request.imports_line(
+        train_request.read_request(["spiral", "--output-dir", "run"])
+    )
 
 
 @pytest.mark.parametrize("settings", NAMING.values(), ids=NAMING)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import arena_envs
+from arena_envs.hostile import wrapped
 from arena_wrappers import replay
-from arena_wrappers.policies import wrapped
 from arena_wrappers.records import read_episodes
 
 

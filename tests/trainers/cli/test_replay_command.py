@@ -10,7 +10,7 @@ from arena_eval.rollouts import Rollout, TurnCredit, read_rollouts, write_rollou
 from arena_eval.tournament import Match, TournamentLog
 from arena_studio.report import read_lines
 from arena_trainers.cli import main as cli
-from arena_trainers.cli.episodes import step_through
+from arena_trainers.cli.replay import step_through
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 

@@ -5,16 +5,9 @@ from typer.testing import CliRunner
 
 from arena_envs import make_game
 from arena_trainers import TurnGRPOConfig
+from arena_trainers.cli.game_facts import DEFAULT, Facts, facts_of
 from arena_trainers.cli.main import app
-from arena_trainers.cli.suggest import (
-    DEFAULT,
-    SHIPPED,
-    Advice,
-    Difference,
-    Facts,
-    facts_of,
-    read_advice,
-)
+from arena_trainers.cli.suggest import SHIPPED, Advice, Difference, read_advice
 from credit_bench import write_advice
 
 

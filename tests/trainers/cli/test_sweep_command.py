@@ -6,7 +6,7 @@ import sys
 import pytest
 import typer
 
-from arena_trainers.cli.main import _grid, _train_once
+from arena_trainers.cli.sweep import _grid, _train_once
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from rich.table import Table
 
 import arena_envs
 from arena_trainers.cli.games import _games_table
-from arena_trainers.cli.options import plain
+from arena_trainers.cli.output import plain
 from arena_trainers.terminal import Console
 
 

@@ -1,16 +1,11 @@
 """One word for one thing in the options of all commands."""
 
-import importlib
-import inspect
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
 import typer
 
-from arena_trainers.cli import main as cli
 from arena_trainers.cli.main import app
 
 WORDS = {"-g": "--games", "-n": "--episodes", "-a": "--against", "-p": "--param"}
@@ -65,18 +60,3 @@ def test_a_warning_is_a_line_without_the_place_in_the_code(tmp_path):
     command = [sys.executable, "-m", "arena_trainers", "check", "mine:Game"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.stderr.splitlines()[0] == "warning: top_k cuts replies"
-
-
-def test_options_of_a_table_belong_to_parameters():
-    """Each entry of `options.toml` describes an argument or option of a command."""
-    told = tomllib.loads(Path(cli.__file__).with_name("options.toml").read_text())
-    shared = told.pop("shared")
-    known = {p.name for command in COMMANDS.values() for p in command.params}
-    assert {*shared} <= known
-    for module, functions in told.items():
-        for name, entries in functions.items():
-            command = getattr(
-                importlib.import_module(f"{cli.__package__}.{module}"), name
-            )
-            parameters = inspect.signature(command).parameters
-            assert {*entries} - {"about"} <= {*parameters}, name

@@ -6,7 +6,9 @@ import arena_envs
 from arena_eval import move_values
 from arena_eval.rollouts import Rollout
 from arena_studio.report import Recorded, page_data
-from arena_studio.report.episodes import Stepper, frames_of, value_lines
+from arena_studio.report.episode_text import value_lines
+from arena_studio.report.frames import frames_of
+from arena_studio.report.stepper import Stepper
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 

@@ -12,7 +12,7 @@ from arena_eval.tables import (
 )
 from arena_eval.tournament import play_tournament
 from arena_eval.tournament.round_robin import tournament_tables
-from arena_trainers.cli.options import drawn, plain
+from arena_trainers.cli.output import drawn, plain
 from arena_trainers.terminal import Console
 from arena_wrappers import ScriptedPolicy
 

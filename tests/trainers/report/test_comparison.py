@@ -8,16 +8,16 @@ import re
 import pytest
 
 from arena_eval.rollouts import Rollout, TurnCredit, write_rollouts
-from arena_studio.report.charts import Curve
-from arena_studio.report.page import (
+from arena_studio.report.comparison import (
     compared_charts,
     compared_tables,
-    named,
-    read_runs,
-    report_page,
+    name_sources,
     setting_table,
     start_table,
 )
+from arena_studio.report.curves import Curve
+from arena_studio.report.run_files import read_runs
+from arena_studio.report.run_report import report_page
 from arena_wrappers import play
 
 GAME = "kuhn_poker"
@@ -62,7 +62,7 @@ def test_runs_give_the_steps_that_both_stored_and_their_last_ones(folders):
 
 
 def test_steps_of_runs_are_thinned_out_alike(folders, monkeypatch):
-    monkeypatch.setattr("arena_studio.report.page.MAX_TURNS", 1)
+    monkeypatch.setattr("arena_studio.report.run_files.MAX_TURNS", 1)
     first, second = read_runs(folders, 2)
     assert (list(first.sources), list(second.sources)) == ([20], [25])
 
@@ -79,7 +79,7 @@ def test_curves_of_runs_lie_in_one_chart(folders):
 
 
 def test_results_settings_and_starts_stand_side_by_side(folders):
-    runs = named(read_runs(folders, 2))
+    runs = name_sources(read_runs(folders, 2))
     (stages,) = compared_tables(runs)
     assert stages.heads[:2] == ["policy", "run"]
     assert [row[:2] for row in stages.rows] == [["after", "a"], ["after", ATTACK]]

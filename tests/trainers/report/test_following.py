@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from arena_studio.report.page import follow
+from arena_studio.report.run_report import follow
 
 LIVE = 'data-seconds="7"'
 

@@ -7,7 +7,7 @@ import pytest
 
 from arena_eval import evaluate
 from arena_eval.tournament import play_tournament
-from arena_studio.report.page import (
+from arena_studio.report.played_report import (
     played_page,
     read_evaluation,
     read_tournament,
@@ -134,7 +134,7 @@ def test_each_payoff_of_a_tournament_opens_the_episodes_of_the_two(tmp_path):
 
 
 def test_few_episodes_of_long_games_fit_into_a_page(evaluation, monkeypatch):
-    monkeypatch.setattr("arena_studio.report.page.MAX_TURNS", 1)
+    monkeypatch.setattr("arena_studio.report.played_report.MAX_TURNS", 1)
     read = read_evaluation(evaluation[0], 9)
     sources = [line.source for line in read.episodes]
     assert len(sources) == len(set(sources))

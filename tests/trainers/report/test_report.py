@@ -22,15 +22,12 @@ from arena_studio.report import (
     read_lines,
     replay_page,
 )
-from arena_studio.report import episodes as report_episodes
-from arena_studio.report.episodes import (
-    Stepper,
-    answer_span,
-    frames_of,
-    outcome_of,
-    turn_lines,
-)
-from arena_studio.report.page import sheet
+from arena_studio.report import frames as report_frames
+from arena_studio.report.episode_text import turn_lines
+from arena_studio.report.episodes import answer_span, outcome_of
+from arena_studio.report.frames import frames_of
+from arena_studio.report.sheet import sheet
+from arena_studio.report.stepper import Stepper
 from arena_wrappers import PromptOptions, PromptWrapper, ScriptedPolicy, play
 
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7*7 }}"
@@ -172,7 +169,7 @@ def test_errors_of_a_plug_in_are_shown_and_those_of_our_scenes_raise(
     def broken(*_):
         raise ValueError("a bug of a scene")
 
-    monkeypatch.setattr(report_episodes, "scene_of", broken)
+    monkeypatch.setattr(report_frames, "scene_of", broken)
     with pytest.raises(ValueError, match="a bug of a scene"):
         frames_of(episodes[2])
 

@@ -11,16 +11,11 @@ import pytest
 
 from arena_eval.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_studio.report import Recorded
-from arena_studio.report.charts import (
-    Chart,
-    Curve,
-    chart_svg,
-    charts_of,
-    legend_of,
-    missing_from,
-)
-from arena_studio.report.episodes import ESTIMATORS, estimates_of
-from arena_studio.report.page import read_run_files, report_page
+from arena_studio.report.charts import chart_svg, legend_of
+from arena_studio.report.curves import Chart, Curve, charts_of, missing_from
+from arena_studio.report.estimates import ESTIMATORS, estimates_of
+from arena_studio.report.run_files import read_run_files
+from arena_studio.report.run_report import report_page
 from arena_studio.report.tables import facts, result_tables
 from arena_wrappers import play
 
@@ -129,7 +124,7 @@ def test_groups_stay_whole_and_steps_are_thinned_out(folder, monkeypatch):
         (3 * group - 1, [20, 50]),
         (1, [50]),
     ):
-        monkeypatch.setattr("arena_studio.report.page.MAX_TURNS", limit)
+        monkeypatch.setattr("arena_studio.report.run_files.MAX_TURNS", limit)
         run = read_run_files(folder, 2)
         wanted = [f"step {step}" for step in steps for _ in range(2)]
         assert [line.source for line in run.episodes] == wanted

@@ -18,7 +18,7 @@ import arena_envs
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_eval import exploitability
 from arena_eval.rollouts import read_rollouts
-from arena_studio.report.page import read_run_files
+from arena_studio.report.run_files import read_run_files
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.checkpoint import fault, files_of, write_manifest
 from arena_trainers.cli import main as cli

@@ -14,7 +14,8 @@ from rich.console import Console
 from arena_envs.solvers import uniform_table
 from arena_eval.result_rows import measured
 from arena_eval.tables import score_text
-from arena_studio.report.charts import PICTURED, charts_of, figure_of
+from arena_studio.report.charts import PICTURED, figure_of
+from arena_studio.report.curves import charts_of
 from arena_studio.report.tables import result_tables
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import JobConfig, closing_lines

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from arena_envs import extras
-from arena_trainers.cli.train import read_request, train_help
+from arena_trainers.cli.train_help import train_help
+from arena_trainers.cli.train_request import read_request
 from arena_trainers.options import GROUPS
 from arena_trainers.runs import load_recipe
 from arena_trainers.runs.checks import preflight
@@ -281,7 +282,7 @@ def test_episodes_that_make_no_whole_groups_are_refused_by_our_own_names(arena_h
 
 
 def test_a_saved_models_prompt_options_are_the_defaults_of_its_training(tmp_path):
-    from arena_trainers.cli.train import read_request
+    from arena_trainers.cli.train_request import read_request
 
     text = '{"reply_format": "bare", "rules": false, "max_new_tokens": 2}'
     (tmp_path / "arena_prompt.json").write_text(text)
@@ -291,7 +292,7 @@ def test_a_saved_models_prompt_options_are_the_defaults_of_its_training(tmp_path
 
 
 def test_other_games_of_the_tiny_model_find_their_own_reply_length():
-    from arena_trainers.cli.train import read_request
+    from arena_trainers.cli.train_request import read_request
 
     assert read_request([]).settings["max_completion_length"] == 2
     assert (

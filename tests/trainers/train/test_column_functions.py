@@ -10,7 +10,7 @@ import arena_envs
 from arena_credit import estimate
 from arena_envs.solvers import action_values, uniform_table
 from arena_eval.rollouts import read_rollouts, write_rollouts
-from arena_studio.report.episodes import turn_lines
+from arena_studio.report.episode_text import turn_lines
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import training_groups
 from arena_trainers.train import check_credit

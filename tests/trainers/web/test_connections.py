@@ -129,7 +129,7 @@ def test_a_request_without_its_end_is_refused(tables) -> None:
 
 def test_requests_that_compute_keep_no_view_waiting(tables, monkeypatch) -> None:
     may = threading.Event()
-    monkeypatch.setattr("arena_studio.web.app.replayed", lambda given: may.wait(10))
+    monkeypatch.setattr("arena_studio.web.server.replayed", lambda given: may.wait(10))
     with served(tables, ConnectionLimits(max_silence=5)) as port:
         with connected(port, request("POST", "/api/visit", port, "{}")) as client:
             head = answer(client).decode()

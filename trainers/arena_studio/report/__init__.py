@@ -7,7 +7,7 @@ can embed the same replay: `page_data` gives its data, `replay.js` and `replay.c
 from arena_studio.report.episodes import BadLine as BadLine
 from arena_studio.report.episodes import Recorded as Recorded
 from arena_studio.report.episodes import read_lines as read_lines
-from arena_studio.report.page import packed as packed
-from arena_studio.report.page import page_data as page_data
 from arena_studio.report.page import replay_page as replay_page
 from arena_studio.report.page import write_replay as write_replay
+from arena_studio.report.replay_data import packed as packed
+from arena_studio.report.replay_data import page_data as page_data

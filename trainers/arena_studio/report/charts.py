@@ -1,204 +1,43 @@
-"""Curves of a run: which there are in `metrics.jsonl`, their looks, charts as SVG and as one figure.
+"""Charts as SVG and as one figure, drawn by matplotlib.
 
-matplotlib draws a chart that stands in a page, without style attributes. The page's content security policy forbids style attributes, so they become presentation
-attributes. Texts and axes have the color of the page's text, so a chart fits light and dark.
-Each point is a circle of its own with its value as tooltip, and a link where the step has
-rollouts. The parts of a curve have its number as `data-curve`; the page has the legend.
+A chart in a page has no style attributes, which the page's content security policy forbids: they
+become presentation attributes. Texts and axes have the color of the page's text, so a chart fits
+light and dark. Each point is a circle of its own with its value as tooltip, and a link where the
+step has rollouts. The parts of a curve have its number as `data-curve`; the page has the legend.
 """
 
 import io
-import math
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
-from arena_envs.checks import is_number
 from arena_envs.extras import import_extra
-from arena_studio.report.episodes import printable
+from arena_studio.report.curves import Chart, Curve
+from arena_studio.report.episode_text import escape_controls
 
-_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-Records = Sequence[Mapping[str, Any]]
-Points = Sequence[tuple[int, float]]
-Ranges = Mapping[str, tuple[float, float]]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-PLAYER = re.compile(r"arena/(?P<game>.+)/(?P<line>player_\d+)/(?P<metric>\w+)")
-OPPONENT = re.compile(r"arena/(?P<game>.+)/against/(?P<line>.+)/return")
-START = re.compile(r"arena/(?P<game>.+)/against_start")
 PICTURED = re.compile(  # titles of the charts in `curves.png`
     r".*: return (per seat|by opponent)|Score against .*|Exact .*|Legal .*|KL .*|Loss"
 )
-WIDTH = 1.96  # standard errors on each side of a 95 % interval
-BEFORE, AFTER = "before", "after"  # the first words of stages of results.json
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A curve.
-
-    Attributes:
-        label: its name in the legend.
-        points: optimizer step and value.
-        intervals: optimizer step, low and high end of a 95 % interval.
-        run: number of its run in a comparison, from 0; None in other reports.
-        series: its name within the run, in a comparison.
-    """
-
-    label: str
-    points: Points
-    intervals: Sequence[tuple[int, float, float]] = ()
-    run: int | None = None
-    series: str = ""
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Curves over the same axes.
-
-    Attributes:
-        title: of the chart, with the unit.
-        lines: its curves.
-        levels: constant values by name, drawn as dashed lines.
-        low: lower end of the axis of values; None for that of the data.
-        high: upper end; None for that of the data.
-        reach: the upper end is at least this.
-        is_stacked: whether the curves are parts of a whole, drawn on top of each other.
-    """
-
-    title: str
-    lines: Sequence[Curve]
-    levels: Mapping[str, float] = field(default_factory=dict)
-    low: float | None = None
-    high: float | None = None
-    reach: float = -math.inf
-    is_stacked: bool = False
-
-
-def charts_of(
-    metrics: Records, results: Mapping[str, Any], ranges: Ranges | None = None
-) -> list[Chart]:
-    """The curves of a run; those without data are left out.
-
-    Args:
-        metrics: records of `metrics.jsonl`, with values of any type.
-        results: what `results.json` holds; empty if there is none.
-        ranges: least and largest return of games by name, which their axes of returns show.
-    """
-    values = _series(metrics)
-    first = [*_return_charts(values, results, ranges or {}), _start_chart(values)]
-    charts = [chart for chart in first if chart.lines]
-    for look in map(dict, _DATA["charts"]):
-        curves, least = look.pop("curves"), look.pop("least", 1)
-        lines = [
-            Curve(found.expand(label), values[key])
-            for pattern, label in curves.items()
-            for key in values
-            if (found := re.fullmatch(pattern, key))
-        ]
-        levels: dict[str, Any] = {
-            name: value
-            for name, (part, key) in look.pop("levels", {}).items()
-            if is_number(value := _mapping(results.get(part)).get(key))
-        }
-        if len(lines) >= least:
-            charts.append(Chart(lines=lines, levels=levels, **look))
-    return charts
-
-
-def missing_from(metrics: Records) -> list[str]:
-    """The curves that `metrics.jsonl` has no values for, with their names there."""
-    values = _series(metrics)
-    found = []
-    for title, name in _DATA["metrics"].items():
-        pattern = re.sub("GAME|OPPONENT|PART", ".+", name).replace("_0", r"_\d+")
-        if not any(re.fullmatch(pattern, key) for key in values):
-            found.append(f"{title} ({name})")
-    return found
-
-
-def _series(metrics: Records) -> dict[str, Points]:
-    """The finite numbers of each metric by step."""
-    found: dict[str, list[tuple[int, float]]] = {}
-    for record in metrics:
-        for key, value in record.items():
-            if key != "step" and is_number(value):
-                found.setdefault(key, []).append((record["step"], float(value)))
-    return dict(found)
-
-
-def _return_charts(
-    values: Mapping[str, Points], results: Mapping[str, Any], ranges: Ranges
-) -> Iterable[Chart]:
-    """For each game, returns of the seats that learn by opponent, then by seat."""
-    seats: dict[str, list[Curve]] = {}
-    opponents: dict[str, list[Curve]] = {}
-    last = max((points[-1][0] for points in values.values()), default=0)
-    for key, points in values.items():
-        if (found := PLAYER.fullmatch(key)) and found["metric"] == "return":
-            seat = int(found["line"].removeprefix("player_"))
-            intervals = list(_intervals(results, found["game"], seat, last))
-            line = Curve(found["line"], points, intervals)
-            seats.setdefault(found["game"], []).append(line)
-        elif found := OPPONENT.fullmatch(key):
-            line = Curve(found["line"], points)
-            opponents.setdefault(found["game"], []).append(line)
-    for game, lines in seats.items():
-        low, high = ranges.get(game, (None, None))
-        if game in opponents:
-            title = f"{game}: return by opponent"
-            yield Chart(title, opponents[game], low=low, high=high)
-        policy = _mapping(_outcome(results, game).get("policy"))
-        paid = enumerate(policy.get("values") or ())  # at an equilibrium, if found
-        levels = {f"player_{seat} at equilibrium": value for seat, value in paid}
-        yield Chart(f"{game}: return per seat", lines, levels, low, high)
-
-
-def _intervals(
-    results: Mapping[str, Any], game: str, seat: int, last: int
-) -> Iterable[tuple[int, float, float]]:
-    """The intervals of a seat's return in self-play, before and after training."""
-    stages = _outcome(results, game).get("stages")
-    for stage in stages if isinstance(stages, list) else []:
-        when = str(stage.get("name")).partition(" ")[0]
-        returns = stage.get("returns") or []
-        if when in (BEFORE, AFTER) and seat < len(returns):
-            ends = returns[seat].get("low"), returns[seat].get("high")
-            if None not in ends:
-                yield (0 if when == BEFORE else last, *ends)
-
-
-def _outcome(results: Mapping[str, Any], game: str) -> Mapping[str, Any]:
-    return _mapping(_mapping(results.get("outcomes")).get(game))
-
-
-def _start_chart(values: Mapping[str, Points]) -> Chart:
-    """The score against the model that self-play started from, by game."""
-    lines = []
-    for key, points in values.items():
-        if found := START.fullmatch(key):
-            errors = dict(values.get(f"{key}_error", ()))
-            intervals = [
-                (step, value - WIDTH * errors[step], value + WIDTH * errors[step])
-                for step, value in points
-                if step in errors
-            ]
-            lines.append(Curve(found["game"], points, intervals))
-    return Chart("Score against the start of self-play", lines)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 # mid tones that stand out on white and on black
 COLORS = ("#3b82f6", "#ea7317", "#22a35a", "#a855f7", "#e0457b", "#8a8f98")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("", "5 2", "1.5 1.5", "6 2 1.5 2")  # in widths of the line
-SHAPES: dict[str, str] = _DATA["shapes"]  # polygons around (0, 0)
+
+SHAPES = {  # polygons around (0, 0), by marker
+    "s": "-3,-3 3,-3 3,3 -3,3",
+    "^": "0,-3.5 3.5,3 -3.5,3",
+    "D": "0,-4 4,0 0,4 -4,0",
+    "v": "0,3.5 3.5,-3 -3.5,-3",
+    "P": "-1,-3 1,-3 1,-1 3,-1 3,1 1,1 1,3 -1,3 -1,1 -3,1 -3,-1 -1,-1",
+}
 
 
 class CurveStyle(NamedTuple):
@@ -215,7 +54,7 @@ class CurveStyle(NamedTuple):
     dashes: str
 
 
-class Key(NamedTuple):
+class LegendEntry(NamedTuple):
     """An entry of a legend.
 
     Attributes:
@@ -229,58 +68,60 @@ class Key(NamedTuple):
     sample: str
 
 
-def looks_of(lines: Sequence[Curve]) -> list[CurveStyle]:
+def styles_of(curves: Sequence[Curve]) -> list[CurveStyle]:
     """The look of each curve of a chart.
 
     In a comparison the run chooses the color, and the name of the curve within its run the
     dashes. In other charts colors come first; dashes tell more curves than colors apart.
     """
-    series = list(dict.fromkeys(line.series for line in lines))
-    looks = []
-    for place, line in enumerate(lines):
+    series = list(dict.fromkeys(curve.series for curve in curves))
+    styles = []
+    for place, curve in enumerate(curves):
         color, dash = place % len(COLORS), place // len(COLORS)
-        if line.run is not None:
-            color, dash = line.run, series.index(line.series)
+        if curve.run is not None:
+            color, dash = curve.run, series.index(curve.series)
         dashes = DASHES[dash % len(DASHES)]
-        looks.append(CurveStyle(COLORS[color], MARKERS[color], dashes))
-    return looks
+        styles.append(CurveStyle(COLORS[color], MARKERS[color], dashes))
+    return styles
 
 
-def legend_of(chart: Chart) -> list[Key]:
+def legend_of(chart: Chart) -> list[LegendEntry]:
     """The entries of a chart's legend; none for a single curve."""
     if len(chart.lines) + len(chart.levels) < 2:
         return []
     keys = [
-        Key(number, line.label, _sample(look))
-        for number, (line, look) in enumerate(
-            zip(chart.lines, looks_of(chart.lines), strict=True)
+        LegendEntry(number, curve.label, _sample(look))
+        for number, (curve, look) in enumerate(
+            zip(chart.lines, styles_of(chart.lines), strict=True)
         )
     ]
     for name in chart.levels:
         color = _level_color(chart, name)
         style = CurveStyle(PAGE_COLORS.get(color, color), "", "5 2")
-        keys.append(Key(None, name, _sample(style)))
+        keys.append(LegendEntry(None, name, _sample(style)))
     return keys
 
 
 def _level_color(chart: Chart, name: str) -> str:
     """The color of the curve whose label begins the name; else that of texts."""
-    looks = zip(chart.lines, looks_of(chart.lines), strict=True)
-    own = (look.color for line, look in looks if name.startswith(f"{line.label} "))
-    return next(own, INK)
+    styles = zip(chart.lines, styles_of(chart.lines), strict=True)
+    colors = (
+        style.color for curve, style in styles if name.startswith(f"{curve.label} ")
+    )
+    return next(colors, INK)
 
 
-def _sample(look: CurveStyle) -> str:
+def _sample(style: CurveStyle) -> str:
     """An SVG element of 28 by 10 units."""
-    line = f'<path d="M1 5H27" stroke="{look.color}" stroke-width="1.6"'
-    line += f' stroke-dasharray="{look.dashes}"/>' if look.dashes else "/>"
+    line = f'<path d="M1 5H27" stroke="{style.color}" stroke-width="1.6"'
+    line += f' stroke-dasharray="{style.dashes}"/>' if style.dashes else "/>"
     shape = ""
-    if look.marker == "o":
-        shape = f'<circle cx="14" cy="5" r="3" fill="{look.color}"/>'
-    elif look.marker:
-        points = SHAPES[look.marker]
+    if style.marker == "o":
+        shape = f'<circle cx="14" cy="5" r="3" fill="{style.color}"/>'
+    elif style.marker:
+        points = SHAPES[style.marker]
         place = 'transform="translate(14 5)"'
-        shape = f'<polygon {place} points="{points}" fill="{look.color}"/>'
+        shape = f'<polygon {place} points="{points}" fill="{style.color}"/>'
     return f'<svg viewBox="0 0 28 10" width="28" height="10" aria-hidden="true">{line}{shape}</svg>'
 
 
@@ -291,8 +132,27 @@ PAGE_COLORS = {INK: "currentColor", RULE: "var(--line)"}
 CURVE = "curve-"  # begins the ids of a curve's parts
 NOISE = 1e-9
 RADIUS = 7.0  # of what can be clicked, in units
-SETTINGS: dict[str, Any] = _DATA["settings"]
+
+SETTINGS: dict[str, Any] = {  # of matplotlib
+    "svg.fonttype": "none",
+    "svg.hashsalt": "arena",
+    "font.size": 9,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": RULE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.dpi": 72,
+}
+
+
 ElementTree.register_namespace("", SVG)
+
+
 ElementTree.register_namespace("xlink", XLINK)
 
 
@@ -325,7 +185,7 @@ def chart_svg(
     _clean(root, f"c{number}-")
     root.attrib.pop("width"), root.attrib.pop("height")
     root.set("role", "img")
-    root.set("aria-label", printable(chart.title))
+    root.set("aria-label", escape_controls(chart.title))
     for curve, (line, heights) in enumerate(zip(chart.lines, tops, strict=True)):
         spots = ElementTree.SubElement(root, f"{{{SVG}}}g", {"data-curve": str(curve)})
         for (step, value), top in zip(line.points, heights, strict=True):
@@ -340,7 +200,7 @@ def figure_of(
     title: str,
     moves: Sequence[int] = (),
     along: str = "optimizer step",
-) -> Any:
+) -> "Figure":
     """A figure of charts, two in a row, with their legends.
 
     Args:
@@ -354,7 +214,9 @@ def figure_of(
     num_rows = max(-(-len(charts) // 2), 1)
     steps = [step for c in charts for line in c.lines for step, _ in line.points]
     with matplotlib.rc_context({**SETTINGS, "grid.color": "0.85"}):
-        figure = figures.Figure(figsize=(11, 4 * num_rows), layout="constrained")
+        figure: Figure = figures.Figure(
+            figsize=(11, 4 * num_rows), layout="constrained"
+        )
         figure.suptitle(fill(title, 120))
         panels = figure.subplots(num_rows, 2, squeeze=False).ravel()
         for panel, chart in zip(panels, charts, strict=False):
@@ -362,9 +224,8 @@ def figure_of(
             _furnish(panel, chart, max(steps), along)
             panel.set_title(fill(chart.title, 70), fontsize=10)
             for number, step in enumerate(moves):
-                label = (
-                    "_" if number else "reference moves to the policy"
-                )  # "_": hidden
+                # the legend names the first line alone: "_" hides a label
+                label = "_" if number else "reference moves to the policy"
                 panel.axvline(step, color="grey", ls="-.", lw=0.8, label=label)
             for text in panel.legend(fontsize=8).get_texts():
                 # wide texts leave no room for the axes
@@ -374,25 +235,36 @@ def figure_of(
     return figure
 
 
-def _draw(axes: Any, chart: Chart) -> list[list[float]]:
+def _draw(axes: "Axes", chart: Chart) -> list[list[float]]:
     """Draws the curves; returns the height at which each point stands."""
-    tops, below = [], dict[int, float]()
-    looks = looks_of(chart.lines)
-    for number, (line, look) in enumerate(zip(chart.lines, looks, strict=True)):
-        mark = {"color": look.color, "gid": f"{CURVE}{number}"}
-        steps = [step for step, _ in line.points]
-        heights = [value for _, value in line.points]
+    tops = []
+    below: dict[int, float] = {}  # by step, the height of the curves so far
+    styles = styles_of(chart.lines)
+    for number, (curve, style) in enumerate(zip(chart.lines, styles, strict=True)):
+        color, gid = style.color, f"{CURVE}{number}"
+        steps = [step for step, _ in curve.points]
+        heights = [value for _, value in curve.points]
         if chart.is_stacked:
             floor = [below.get(step, 0.0) for step in steps]
             heights = [a + b for a, b in zip(heights, floor, strict=True)]
-            axes.fill_between(steps, floor, heights, alpha=0.5, lw=0, **mark)
+            axes.fill_between(
+                steps, floor, heights, alpha=0.5, lw=0, color=color, gid=gid
+            )
             below |= dict(zip(steps, heights, strict=True))
-        lengths = tuple(map(float, look.dashes.split()))
-        style: dict[str, Any] = {"linestyle": (0, lengths)} if lengths else {}
-        style |= {"marker": look.marker, "markersize": 3.5, "linewidth": 1.3}
-        axes.plot(steps, heights, label=line.label, **style, **mark)
-        for step, low, high in line.intervals:
-            axes.plot([step, step], [low, high], lw=3, alpha=0.35, **mark)
+        dashes = tuple(map(float, style.dashes.split()))
+        axes.plot(
+            steps,
+            heights,
+            label=curve.label,
+            linestyle=(0, dashes) if dashes else "-",
+            linewidth=1.3,
+            marker=style.marker,
+            markersize=3.5,
+            color=color,
+            gid=gid,
+        )
+        for step, low, high in curve.intervals:
+            axes.plot([step, step], [low, high], lw=3, alpha=0.35, color=color, gid=gid)
         tops.append(heights)
     for name, level in chart.levels.items():
         color = _level_color(chart, name)
@@ -400,7 +272,9 @@ def _draw(axes: Any, chart: Chart) -> list[list[float]]:
     return tops
 
 
-def _furnish(axes: Any, chart: Chart, last: int, along: str = "optimizer step") -> None:
+def _furnish(
+    axes: "Axes", chart: Chart, last: int, along: str = "optimizer step"
+) -> None:
     """Limits and labels."""
     ticker = import_extra("matplotlib.ticker", "report")
     margin = 0.03 * max(last, 1)
@@ -419,41 +293,50 @@ def _furnish(axes: Any, chart: Chart, last: int, along: str = "optimizer step") 
     axes.set_axisbelow(True)
 
 
-def _clean(root: Any, prefix: str) -> None:
-    """Turns styles into attributes, ids of curves into numbers, and prefixes other ids."""
+def _clean(root: ElementTree.Element, prefix: str) -> None:
+    """Makes matplotlib's SVG fit into a page, in which ids begin with the prefix."""
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag in (f"{{{SVG}}}metadata", f"{{{SVG}}}style"):
                 parent.remove(child)
     for element in root.iter():
-        for rule in element.attrib.pop("style", "").split(";"):
-            name, _, value = (part.strip() for part in rule.partition(":"))
-            if name == "font":  # such as 9px 'DejaVu Sans'; the page has its own font
-                name, value = "font-size", value[: value.index("px") + 2].split()[-1]
-            if name and name != "font-family":
-                element.set(name, PAGE_COLORS.get(value, value))
-        for name, value in list(element.attrib.items()):
-            if name == "id" and value.startswith(CURVE):
-                element.set("data-curve", element.attrib.pop("id").removeprefix(CURVE))
-            elif name == "id":
-                element.set(name, f"{prefix}{value}")
-            elif value.startswith("url(#"):
-                element.set(name, f"url(#{prefix}{value[5:]}")
-            elif name == f"{{{XLINK}}}href":
-                del element.attrib[name]
-                element.set("href", f"#{prefix}{value[1:]}")
+        _turn_style_into_attributes(element)
+        _prefix_ids(element, prefix)
+
+
+def _turn_style_into_attributes(element: ElementTree.Element) -> None:
+    for rule in element.attrib.pop("style", "").split(";"):
+        name, _, value = (part.strip() for part in rule.partition(":"))
+        if name == "font":  # such as 9px 'DejaVu Sans'; the page has its own font
+            name, value = "font-size", value[: value.index("px") + 2].split()[-1]
+        if name and name != "font-family":
+            element.set(name, PAGE_COLORS.get(value, value))
+
+
+def _prefix_ids(element: ElementTree.Element, prefix: str) -> None:
+    """Turns ids of curves into their numbers, and prefixes other ids and links to them."""
+    for name, value in list(element.attrib.items()):
+        if name == "id" and value.startswith(CURVE):
+            element.set("data-curve", element.attrib.pop("id").removeprefix(CURVE))
+        elif name == "id":
+            element.set(name, f"{prefix}{value}")
+        elif value.startswith("url(#"):
+            element.set(name, f"url(#{prefix}{value[5:]}")
+        elif name == f"{{{XLINK}}}href":
+            del element.attrib[name]
+            element.set("href", f"#{prefix}{value[1:]}")
 
 
 def _point(
     line: Curve, step: int, value: float, place: tuple[float, float], link: str | None
-) -> Any:
+) -> ElementTree.Element:
     """A circle that nobody sees, with a tooltip; in a link if there is one."""
     x, y = (f"{number:.2f}" for number in place)
     spot = ElementTree.Element(
         f"{{{SVG}}}circle", {"cx": x, "cy": y, "r": f"{RADIUS:g}", "class": "spot"}
     )
     title = ElementTree.SubElement(spot, f"{{{SVG}}}title")
-    title.text = f"step {step}, {printable(line.label)}: {value:.4g}"
+    title.text = f"step {step}, {escape_controls(line.label)}: {value:.4g}"
     if link is None:
         return spot
     title.text += "; click for its rollouts"

@@ -7,13 +7,7 @@ from urllib.parse import urlencode
 from arena_envs.checks import is_number
 from arena_eval.matches import Difference, Evaluation
 from arena_eval.result_rows import ResultRow
-from arena_eval.tables import (
-    all_columns,
-    caption,
-    interval_text,
-    score_notes,
-    title,
-)
+from arena_eval.tables import all_columns, caption, interval_text, score_notes, title
 from arena_eval.tournament.round_robin import mean_cell, payoff_caption, rankings
 
 NONE = "-"
@@ -59,9 +53,9 @@ def result_tables(results: Mapping[str, Any]) -> list[TextTable]:
         results: what `results.json` holds; what it lacks is shown as "-" or left out.
     """
     tables = []
-    for game, found in (results.get("outcomes") or {}).items():
-        stages = found.get("stages") or []
-        rows = [x for x in found.get("evaluation") or [] if x.get("role") == "policy"]
+    for game, outcome in (results.get("outcomes") or {}).items():
+        stages = outcome.get("stages") or []
+        rows = [x for x in outcome.get("evaluation") or [] if x.get("role") == "policy"]
         both = [_stage_table(game, stages), _return_table(game, stages, rows)]
         if stages and stages[-1].get("learner"):
             both.reverse()
@@ -91,7 +85,7 @@ def facts(results: Mapping[str, Any]) -> list[tuple[str, str]]:
     credit, best = results.get("credit") or {}, results.get("best") or {}
     cost, args = results.get("cost") or {}, credit.get("args") or {}
     peak: Any = cost.get("peak_memory_bytes")
-    shown = {
+    values_by_name = {
         "recipe": results.get("recipe"),
         "games": ", ".join(results.get("games") or []),
         "model": results.get("model"),
@@ -112,7 +106,9 @@ def facts(results: Mapping[str, Any]) -> list[tuple[str, str]]:
         **(results.get("versions") or {}),
     }
     return [
-        (name, str(value)) for name, value in shown.items() if value not in (None, "")
+        (name, str(value))
+        for name, value in values_by_name.items()
+        if value not in (None, "")
     ]
 
 
@@ -135,11 +131,13 @@ def _stage_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
 
 
 def _return_table(
-    game: str, stages: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]
+    game: str,
+    stages: Sequence[Mapping[str, Any]],
+    evaluation_rows: Sequence[Mapping[str, Any]],
 ) -> TextTable:
     """Mean returns by opponent and seat with intervals; scores of the last policy."""
     heads = ["against", "seat", "n", "return", "95 %"]
-    heads += ["score (95 %)", *SHARES] if found else []
+    heads += ["score (95 %)", *SHARES] if evaluation_rows else []
     rows = []
     timed = [
         ("" if stage is stages[-1] else f", {str(stage.get('name')).split()[0]}", stage)
@@ -154,27 +152,27 @@ def _return_table(
             cells = [f"itself{when}", str(seat), str(stage.get("num_episodes"))]
             rows.append([*cells, *_figures(mean)])
     rows = [[*row, *[""] * (len(heads) - len(row))] for row in rows]
-    for row in found:
+    for row in evaluation_rows:
         cells = [str(row.get(name)) for name in ("opponent", "seat", "num_episodes")]
         shares = [percent(row.get(share)) for share in ("wins", "draws", "losses")]
         rows.append([*cells, *_figures(row), _score(row), *shares])
-    notes = score_notes(found)
+    notes = score_notes(evaluation_rows)
     return TextTable(f"{game}: mean returns of n episodes", heads, rows, notes, 2)
 
 
 def _measure_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
     rows = [
-        [str(stage.get("name")), name, *_figures(found)]
+        [str(stage.get("name")), name, *_figures(figures)]
         for stage in stages
-        for name, found in (stage.get("measures") or {}).items()
+        for name, figures in (stage.get("measures") or {}).items()
     ]
     title = f"{game}: the game's measures of self-play with 95 % intervals"
     return TextTable(title, ["policy", "measure", "mean", "95 %"], rows, num_keys=2)
 
 
-def _figures(found: Mapping[str, Any]) -> list[str]:
-    mean = number(found.get("mean", found.get("mean_return")))
-    return [mean, interval_text(found.get("low"), found.get("high"))]
+def _figures(figures: Mapping[str, Any]) -> list[str]:
+    mean = number(figures.get("mean", figures.get("mean_return")))
+    return [mean, interval_text(figures.get("low"), figures.get("high"))]
 
 
 def _score(row: Mapping[str, Any]) -> str:
@@ -183,7 +181,7 @@ def _score(row: Mapping[str, Any]) -> str:
     return f"{number(row.get('score'), 1)}{ends}"
 
 
-def number(value: Any, digits: int = 3) -> str:
+def number(value: object, digits: int = 3) -> str:
     """A number with its digits after the point; "-" for anything else."""
     return f"{value:z.{digits}f}" if is_number(value) else NONE
 
@@ -216,40 +214,44 @@ def match_name(game: str, lineup: Sequence[str]) -> str:
         return f"{game}: {lineup[0]} with itself"
     if len(lineup) == 2:
         return f"{game}: {' and '.join(sorted(lineup))}"
-    one, others = sorted(set(lineup), key=list(lineup).count)
-    return f"{game}: {one} against {others}"
+    single, opponent = sorted(set(lineup), key=list(lineup).count)
+    return f"{game}: {single} against {opponent}"
 
 
-def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> TextTable:
+def evaluation_table(results: Mapping[str, Any], sources: Collection[str]) -> TextTable:
     """The rows of an evaluation.
 
     Args:
-        found: what `Evaluation.to_dict` gave.
+        results: what `Evaluation.to_dict` gave.
         sources: sources of the episodes in the page, to which rows link.
     """
-    rows = tuple(ResultRow(**values) for values in found["rows"])
-    paired = {
-        name: tuple(Difference(**values) for values in found[name])
+    rows = tuple(ResultRow(**values) for values in results["rows"])
+    difference_rows = {
+        name: tuple(Difference(**values) for values in results[name])
         for name in ("partners", "differences")
     }
-    read = Evaluation(**{**found, "rows": rows, **paired})
-    heads, cells = all_columns(read)
+    evaluation = Evaluation(**{**results, "rows": rows, **difference_rows})
+    heads, cells = all_columns(evaluation)
     linked: list[list[str | TableCell]] = [
-        [TableCell(name, _link(_lineup_of(read.game, row, sources), sources)), *others]
+        [
+            TableCell(name, _link(_lineup_of(evaluation.game, row, sources), sources)),
+            *others,
+        ]
         for row, (name, *others) in zip(rows, cells, strict=True)
     ]
-    return TextTable(title(read), heads, linked, caption(read).splitlines())
+    return TextTable(title(evaluation), heads, linked, caption(evaluation).splitlines())
 
 
 def _lineup_of(game: str, row: ResultRow, sources: Collection[str]) -> str:
     """The source of a row's episodes; empty if the page has none."""
-    other = row.policy if row.opponent == "self" else row.opponent
+    other_policy = row.policy if row.opponent == "self" else row.opponent
     seat = 0 if row.opponent == "self" else row.seat
-    most = max(source.count(" / ") + 1 for source in sources)
-    for num_players in range(1, most + 1):
-        for rest in (other, UNKNOWN):  # the others have no turn if the policy forfeits
+    max_players = max(source.count(" / ") + 1 for source in sources)
+    for num_players in range(1, max_players + 1):
+        # the others have no turn if the policy forfeits
+        for other_name in (other_policy, UNKNOWN):
             if isinstance(seat, int) and seat < num_players:
-                lineup = [rest] * num_players
+                lineup = [other_name] * num_players
                 lineup[seat] = row.policy
                 if (name := lineup_name(game, lineup)) in sources:
                     return name
@@ -261,21 +263,21 @@ def _link(source: str, sources: Collection[str]) -> str:
 
 
 def tournament_tables(
-    found: Mapping[str, Any], sources: Collection[str]
+    results: Mapping[str, Any], sources: Collection[str]
 ) -> list[TextTable]:
     """Payoffs of each game, ratings, and forfeits if there were any.
 
     Args:
-        found: what `Tournament.to_dict` gave.
+        results: what `Tournament.to_dict` gave.
         sources: sources of the episodes in the page, to which payoffs link.
     """
-    tables = [_payoffs(found["policies"], game, sources) for game in found["games"]]
-    for ranking, columns, notes in rankings(found):
+    tables = [_payoffs(results["policies"], game, sources) for game in results["games"]]
+    for ranking, columns, notes in rankings(results):
         rows = [[*map(_one_line, row)] for row in zip(*columns.values(), strict=True)]
         tables.append(TextTable(ranking, [*columns], rows, notes))
     forfeits = [
         [policy, str(count), reason]
-        for policy, reasons in found["forfeits"].items()
+        for policy, reasons in results["forfeits"].items()
         for reason, count in reasons.items()
     ]
     if forfeits:
@@ -288,18 +290,20 @@ def _payoffs(
 ) -> TextTable:
     """The matrix; the largest absolute mean has the full color."""
     means = [cell["mean"] for row in game["payoffs"] for cell in row if cell]
-    most = max(map(abs, means), default=0.0) or 1.0
+    largest = max(map(abs, means), default=0.0) or 1.0
     rows = []
-    for name, payoffs in zip(policies, game["payoffs"], strict=True):
-        row: list[str | TableCell] = [name]
-        for other, payoff in zip(policies, payoffs, strict=True):
+    for row_policy, payoffs in zip(policies, game["payoffs"], strict=True):
+        row: list[str | TableCell] = [row_policy]
+        for column_policy, payoff in zip(policies, payoffs, strict=True):
             if payoff is None:
                 row.append(NONE)
                 continue
-            source = match_name(game["game"], [name, other])
+            source = match_name(game["game"], [row_policy, column_policy])
             if source not in sources:  # its form depends on the number of seats
-                source = match_name(game["game"], [name, other, other])
-            heat = round(HEATS * payoff["mean"] / most)
+                source = match_name(
+                    game["game"], [row_policy, column_policy, column_policy]
+                )
+            heat = round(HEATS * payoff["mean"] / largest)
             row.append(
                 TableCell(_one_line(mean_cell(payoff)), _link(source, sources), heat)
             )

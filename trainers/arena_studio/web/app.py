@@ -1,269 +1,37 @@
-"""The server of `arena serve web`: who may ask, how often, and what for."""
+"""The application of `arena serve web`: paths, files of the page."""
 
-import asyncio
-import hashlib
-import hmac
-import json
-import secrets
 import time
-import tomllib
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
-from typing import Any
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING
 
 from arena_envs.extras import import_extra
 from arena_envs.scenes.svg import TONES
-from arena_studio.web.tables import (
-    MAX_SEED,
-    SOON,
-    Refused,
-    Table,
-    Tables,
-    listed,
-    missing_note,
-    replayed,
-    values_in,
-)
+from arena_studio.web.rates import DEFAULT_LIMITS, Limits
+from arena_studio.web.server import HEADERS, Server, Work
+from arena_studio.web.tables import Tables
 
-COOKIE = "arena_visitor"
-COMPUTES = 5.0  # cost of a request that computes, such as the values of moves
-NUM_COMPUTING = 2  # of them at once
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
 FOLDER = files("arena_studio.web")
-_DATA = tomllib.loads(FOLDER.joinpath("app.toml").read_text("utf-8"))
-ASSETS: dict[str, tuple[str, str]] = _DATA["assets"]
-HEADERS: dict[str, str] = _DATA["headers"]
 
-
-@dataclass(frozen=True)
-class Limits:
-    """What a visitor may ask.
-
-    Attributes:
-        max_body: bytes of a request.
-        max_body_seconds: until all of a request has come.
-        rate: cost units per second that come back.
-        burst: cost units at once. A request costs 1, one that computes 5, a new table 10.
-        max_visitors: visitors and addresses whose rates are remembered.
-    """
-
-    max_body: int = 65_536
-    max_body_seconds: float = 10.0
-    rate: float = 20.0
-    burst: float = 200.0
-    max_visitors: int = 10_000
-
-
-class Rates:
-    """A bucket of cost units for each visitor and address."""
-
-    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
-        self._limits, self._clock = limits, clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def pay(self, who: str, cost: float) -> None:
-        """Takes the cost; raises Refused if the bucket has less."""
-        now, limits = self._clock(), self._limits
-        left, last = self._left.pop(who, (limits.burst, now))
-        left = min(limits.burst, left + (now - last) * limits.rate)
-        enough = left >= cost
-        self._left[who] = (left - cost if enough else left), now
-        if len(self._left) > limits.max_visitors:
-            self._left.popitem(last=False)
-        if not enough:
-            raise Refused(429, "Too many requests; wait a few seconds.")
-
-
-class Server:
-    """Answers requests.
-
-    Args:
-        tables: the games.
-        token: what a visitor must know; None lets everybody in, for loopback only.
-        limits: what a visitor may ask.
-        clock: seconds, of the rates.
-
-    Requests that compute wait for each other without a thread, so that a request that only
-    looks at a game finds one: `NUM_COMPUTING` compute at once, one of an address.
-    """
-
-    def __init__(
-        self,
-        tables: Tables,
-        token: str | None,
-        limits: Limits,
-        clock: Callable[[], float],
-    ) -> None:
-        self.tables, self.token, self.limits = tables, token, limits
-        self.rates = Rates(limits, clock)
-        self.key = tables.secret.encode()
-        self._computing = asyncio.Semaphore(NUM_COMPUTING)
-        self._turns = WeakValueDictionary[str, asyncio.Lock]()  # by address
-
-    def visitor(self, request: Any) -> str:
-        """The visitor of a request's cookie, which only this server can make."""
-        id, _, mark = request.cookies.get(COOKIE, "").partition(".")
-        if not id or not hmac.compare_digest(mark.encode(), self._mark(id).encode()):
-            raise Refused(401, "Want a visit that has begun; load the page again.")
-        return hashlib.sha256(id.encode()).hexdigest()
-
-    def _mark(self, id: str) -> str:
-        # a new token ends the visits that an old one has let in
-        signed = f"{self.token or ''} {id}".encode()
-        return hmac.new(self.key, signed, hashlib.sha256).hexdigest()
-
-    def check_origin(self, request: Any) -> None:
-        """Refuses requests that another site's page has sent, and names that lead here."""
-        host = request.headers.get("host", "")
-        name = request.url.hostname or ""
-        if self.token is None and name not in LOOPBACK:
-            raise Refused(421, f"Want a name such as localhost, got {host!r:.80}.")
-        site = request.headers.get("sec-fetch-site", "same-origin")
-        if site not in ("same-origin", "none"):
-            raise Refused(403, "Requests of other sites are refused.")
-        if request.method != "POST":
-            return
-        origin = request.headers.get("origin")
-        if origin != f"{request.url.scheme}://{host}":
-            raise Refused(403, "Requests of other sites are refused.")
-        kind = request.headers.get("content-type", "").partition(";")[0].strip()
-        if kind != "application/json":
-            raise Refused(415, "Want a body of type application/json.")
-
-    async def body(self, request: Any) -> dict[str, Any]:
-        """The JSON object of a request, read up to the limit."""
-        read = b""
-        try:
-            async with asyncio.timeout(self.limits.max_body_seconds):
-                async for part in request.stream():
-                    read += part
-                    if len(read) > self.limits.max_body:
-                        most = self.limits.max_body
-                        raise Refused(413, f"Want at most {most} bytes.")
-        except TimeoutError:
-            raise Refused(408, "The request did not come to its end.") from None
-        return _object(read)
-
-    def enter(self, given: dict[str, Any], address: str, is_secure: bool) -> Any:
-        """Begins a visit, with the token where one is wanted."""
-        self.rates.pay(f"address {address}", 10.0)
-        token = _text(given, "token", "")
-        if self.token is not None and not hmac.compare_digest(
-            token.encode(), self.token.encode()
-        ):
-            raise Refused(
-                401, "Want the token of this server; open the link it printed."
-            )
-        id = secrets.token_urlsafe(24)
-        answer = _answer({"entered": True})
-        answer.set_cookie(
-            COOKIE,
-            f"{id}.{self._mark(id)}",
-            max_age=90 * 86_400,
-            httponly=True,
-            samesite="strict",
-            secure=is_secure,
-            path="/",
-        )
-        return answer
-
-    async def answer(self, work: Any, cost: float, request: Any) -> Any:
-        """Checks a request and does its work in a thread."""
-        run = import_extra("starlette.concurrency", "web").run_in_threadpool
-        address = request.client.host if request.client else "?"
-        try:
-            self.check_origin(request)
-            given = await self.body(request) if request.method == "POST" else {}
-            if work is None:
-                return self.enter(given, address, request.url.scheme == "https")
-            visitor = self.visitor(request)
-            self.rates.pay(visitor, cost)
-            given = {**request.query_params, **given, **request.path_params}
-            if cost < COMPUTES:
-                return _answer(await run(work, visitor, given))
-            turn = self._turns.setdefault(address, asyncio.Lock())
-            async with turn, self._computing:
-                return _answer(await run(work, visitor, given))
-        except Refused as error:
-            return _answer({"error": str(error)}, error.status)
-
-    def opponents(self, visitor: str, given: dict[str, Any]) -> Any:
-        return {"opponents": self.tables.offered(_text(given, "game"))}
-
-    def open(self, visitor: str, given: dict[str, Any]) -> Any:
-        seats, seed = given.get("seats"), given.get("seed")
-        if not isinstance(seats, list) or not all(isinstance(s, str) for s in seats):
-            raise Refused(400, "Want seats as a list of texts.")
-        if seed is not None and type(seed) is not int:
-            raise Refused(400, f"Want a seed from 0 to {MAX_SEED - 1}, or none.")
-        table = self.tables.open(_text(given, "game"), seats, visitor, seed)
-        return self.tables.view(table, visitor, SOON)
-
-    def at(self, given: dict[str, Any]) -> Table:
-        """The table that a request names."""
-        return self.tables.find(_text(given, "id"))
-
-    def reply(self, visitor: str, given: dict[str, Any]) -> Any:
-        text, turn = _text(given, "text"), _number(given, "turn")
-        return self.tables.reply(self.at(given), visitor, text, turn)
-
-    def review(self, visitor: str, given: dict[str, Any]) -> Any:
-        return self.tables.review(self.at(given), visitor, _number(given, "turn"))
-
-    def join(self, visitor: str, given: dict[str, Any]) -> Any:
-        table = self.at(given)
-        self.tables.join(table, visitor, _text(given, "invite"))
-        return self.tables.view(table, visitor)
-
-
-def _object(read: bytes) -> dict[str, Any]:
-    """The JSON object that a request holds."""
-    try:
-        found = json.loads(read)
-        json.dumps(
-            found, ensure_ascii=False
-        ).encode()  # fails for half a surrogate pair
-    except UnicodeError:
-        raise Refused(400, "Want texts of whole Unicode characters.") from None
-    except (ValueError, RecursionError):
-        raise Refused(400, "Want JSON.") from None
-    if not isinstance(found, dict):
-        raise Refused(400, "Want a JSON object.")
-    return found
-
-
-def _text(given: dict[str, Any], name: str, default: str | None = None) -> str:
-    value = given.get(name, default)
-    if not isinstance(value, str):
-        raise Refused(400, f"Want {name} as a text.")
-    return value
-
-
-def _number(given: dict[str, Any], name: str) -> int:
-    value = given.get(name)
-    if isinstance(value, str) and value.isdecimal() and value.isascii():
-        value = int(value[:9])
-    if type(value) is not int:
-        raise Refused(400, f"Want {name} as an integer.")
-    return value
-
-
-def _answer(content: Any, status: int = 200) -> Any:
-    responses = import_extra("starlette.responses", "web")
-    text = json.dumps(content)  # ASCII, so that no text of a game fails to be encoded
-    return responses.Response(text, status, HEADERS, media_type="application/json")
+ASSETS = {  # files of the page by path, each with its type
+    "/": ("index.html", "text/html"),
+    "/app.js": ("app.js", "text/javascript"),
+    "/style.css": ("style.css", "text/css"),
+}
 
 
 def make_app(
     tables: Tables,
     token: str | None = None,
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT_LIMITS,
     clock: Callable[[], float] = time.monotonic,
-) -> Any:
+) -> "Starlette":
     """The Starlette application.
 
     Args:
@@ -278,43 +46,38 @@ def make_app(
     routing = import_extra("starlette.routing", "web")
     server = Server(tables, token, limits, clock)
     table = "/api/tables/{id}"
-    routes = [
+    requests: list[tuple[str, str, Work | None, float]] = [
         ("POST", "/api/visit", None, 1.0),
-        ("GET", "/api/games", _games, 1.0),
+        ("GET", "/api/games", server.games, 1.0),
         ("GET", "/api/games/{game}", server.opponents, 5.0),
         ("POST", "/api/tables", server.open, 10.0),
-        ("GET", table, lambda who, given: tables.view(server.at(given), who), 1.0),
+        ("GET", table, server.view, 1.0),
         ("POST", f"{table}/join", server.join, 5.0),
         ("POST", f"{table}/reply", server.reply, 1.0),
         ("GET", f"{table}/review", server.review, 5.0),
-        (
-            "GET",
-            f"{table}/record",
-            lambda who, g: tables.record(server.at(g), who),
-            5.0,
-        ),
-        ("POST", "/api/replay", lambda who, given: replayed(given), 5.0),
-        ("POST", "/api/values", lambda _, g: values_in(g, _number(g, "turn")), 5.0),
+        ("GET", f"{table}/record", server.record, 5.0),
+        ("POST", "/api/replay", server.replay, 5.0),
+        ("POST", "/api/values", server.values, 5.0),
     ]
-    route = routing.Route
-    made = [
-        route(path, partial(server.answer, work, cost), methods=[method])
-        for method, path, work, cost in routes
+    routes = [
+        routing.Route(path, partial(server.answer, work, cost), methods=[method])
+        for method, path, work, cost in requests
     ]
-    made += [route(path, partial(_asset, *named)) for path, named in ASSETS.items()]
-    starlette = import_extra("starlette.applications", "web").Starlette
-    return starlette(routes=made)
+    for path, (name, media_type) in ASSETS.items():
+        routes.append(routing.Route(path, partial(_asset, name, media_type)))
+    applications = import_extra("starlette.applications", "web")
+    app: Starlette = applications.Starlette(routes=routes)
+    return app
 
 
-def _games(visitor: str, given: dict[str, Any]) -> Any:
-    return {"games": list(listed().values()), "missing": missing_note()}
-
-
-async def _asset(name: str, kind: str, request: Any) -> Any:
+async def _asset(name: str, media_type: str, request: "Request") -> "Response":
     """A file of the page."""
     responses = import_extra("starlette.responses", "web")
     text = style() if name == "style.css" else FOLDER.joinpath(name).read_text()
-    return responses.Response(text, media_type=kind, headers=HEADERS)
+    response: Response = responses.Response(
+        text, media_type=media_type, headers=HEADERS
+    )
+    return response
 
 
 def style() -> str:

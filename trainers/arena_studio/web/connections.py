@@ -1,8 +1,9 @@
 """Connections of browsers: how many an address may have, and how long they may be silent."""
 
+import asyncio
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from arena_envs.extras import import_extra
 
@@ -25,40 +26,55 @@ class ConnectionLimits:
     max_request: float = 300.0
 
 
+class Connection(Protocol):
+    """A connection of a browser."""
+
+    address: str
+    transport: asyncio.Transport
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request has come that is not answered yet."""
+
+
 class Connections:
     """The open connections, those first that have been silent, or busy, for longest."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        self._open: dict[Any, None] = {}
+        self._open: dict[Connection, None] = {}
 
-    def enter(self, connection: Any) -> None:
+    def enter(self, connection: Connection) -> None:
         """Adds a connection, and closes one if that is too many."""
         self._open[connection] = None
-        own = [one for one in self._open if one.address == connection.address]
-        if len(own) > self.limits.max_by_address:
-            self._close_one(own)
+        same_address = [
+            connected
+            for connected in self._open
+            if connected.address == connection.address
+        ]
+        if len(same_address) > self.limits.max_by_address:
+            self._close_one(same_address)
         elif len(self._open) > self.limits.max_connections:
             self._close_one([*self._open])
 
-    def leave(self, connection: Any) -> None:
+    def leave(self, connection: Connection) -> None:
         """Forgets a connection; it may be gone already."""
         self._open.pop(connection, None)
 
-    def rest(self, connection: Any) -> None:
+    def rest(self, connection: Connection) -> None:
         """Puts a connection last, whose request is answered."""
         if connection in self._open:
             self._open[connection] = self._open.pop(connection)
 
-    def _close_one(self, connections: list[Any]) -> None:
-        *before, newest = connections
-        silent = (one for one in before if not one.is_busy)
-        closed = next(silent, newest)
-        self.leave(closed)
-        closed.transport.abort()
+    def _close_one(self, connections: list[Connection]) -> None:
+        *older, newest = connections
+        silent = (connection for connection in older if not connection.is_busy)
+        surplus = next(silent, newest)
+        self.leave(surplus)
+        surplus.transport.abort()
 
 
-class Limited:
+class LimitedConnection:
     """What `protocol_of` puts before uvicorn's connection.
 
     Attributes:
@@ -70,10 +86,10 @@ class Limited:
     address: str
     client: Any
     cycle: Any
-    loop: Any
-    transport: Any
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)  # type: ignore[misc]  # uvicorn's
         self.address = self.client[0] if self.client else ""
         self._since = time.monotonic()
@@ -100,7 +116,7 @@ class Limited:
         limits = self.all_connections.limits
         limit = limits.max_request if self.is_busy else limits.max_silence
         left = max(self._since + limit - time.monotonic(), 0.0)
-        self._timer: Any = self.loop.call_later(
+        self._timer: asyncio.TimerHandle = self.loop.call_later(
             min(left, limits.max_silence), self._watch
         )
         if not left:
@@ -111,4 +127,4 @@ def protocol_of(limits: ConnectionLimits) -> Any:
     """The class of uvicorn's connections that keeps these limits: its argument `http`."""
     protocol = import_extra("uvicorn.protocols.http.h11_impl", "web").H11Protocol
     shared = {"all_connections": Connections(limits)}
-    return type("LimitedConnection", (Limited, protocol), shared)
+    return type("LimitedConnection", (LimitedConnection, protocol), shared)

@@ -6,57 +6,29 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-import arena_envs
-from arena_envs.catalogue import GAMES
-from arena_envs.checks import install_advice
-from arena_envs.game import AnyGame
 from arena_envs.trust import NotTrusted, named_only
-from arena_eval.baselines import solver_of
-from arena_eval.move_values import MoveSolver
+from arena_studio.web.games import KEPT, game_named, opponents_of
+from arena_studio.web.links import MAX_SEED, PROMPT, solved
+from arena_studio.web.refusal import Refused
 from arena_studio.web.thinkers import Thinkers
-from arena_studio.web.views import action_text, frames, seen, values_at
-from arena_wrappers import (
-    InvalidReply,
-    Policy,
-    Reply,
-    SeatSession,
-    Turn,
-    TurnRequest,
-    make_policy,
-)
+from arena_studio.web.views import action_text, seen
+from arena_wrappers import InvalidReply, Policy, Reply, SeatSession, TurnRequest
 from arena_wrappers.play import ask
 from arena_wrappers.policies import SharedPolicy
-from arena_wrappers.prompts.pages import title_of
 
 PERSON = "person"
 MAX_REPLY = 10_000  # characters of a reply
-MAX_SEED = 2**53  # JavaScript's integers are exact below it
-KEPT = 200  # tables, policies and solved games that stay in memory
 NUM_THINKERS = 2  # opponents that think at once
 MAX_SECONDS = 120.0  # that an opponent may take for a reply
 PAUSE = 5.0  # seconds until an opponent that gave no reply is asked again
 SOON = 0.2  # seconds that the answer to a person's reply waits for the opponents
-PROMPT = {"reply_format": "bare"}
-
-
-class Refused(Exception):
-    """A request that is not allowed now.
-
-    Args:
-        status: of HTTP.
-        message: what was wanted and what came, for the person.
-    """
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 @dataclass(eq=False)
@@ -146,8 +118,8 @@ class Tables:
             ) from error
         with self._file:
             if not self._file.execute("SELECT value FROM secret").fetchone():
-                made = (secrets.token_hex(32),)
-                self._file.execute("INSERT INTO secret VALUES (?)", made)
+                new_secret = (secrets.token_hex(32),)
+                self._file.execute("INSERT INTO secret VALUES (?)", new_secret)
         (self.secret,) = self._file.execute("SELECT value FROM secret").fetchone()
 
     def close(self) -> None:
@@ -291,8 +263,8 @@ class Tables:
                 raise Refused(409, "The game has gone on; look again.")
             if len(text) > MAX_REPLY:
                 raise Refused(413, f"Want at most {MAX_REPLY} characters.")
-            if isinstance(read := session.read(text), InvalidReply):
-                raise Refused(422, read.detail)
+            if isinstance(action := session.read(text), InvalidReply):
+                raise Refused(422, action.detail)
             self._play(table, session, text)
             return self.view(table, visitor, SOON)
 
@@ -382,9 +354,9 @@ class Tables:
         if table.session is None:
             game_named(table.game)  # refuses an id that is gone
             people = table.save["seats"]
-            named = [self.policy(table.game, s) for s in table.seats if s != PERSON]
+            opponents = [self.policy(table.game, s) for s in table.seats if s != PERSON]
             session = SeatSession(
-                table.game, people, named, prompt=PROMPT, name=PERSON, asks=False
+                table.game, people, opponents, prompt=PROMPT, name=PERSON, asks=False
             )
             session.restore(table.save)
             table.session, table.save = session, session.save()
@@ -408,7 +380,7 @@ class Tables:
                 self._file.execute(change, row)
 
     def _make_room(
-        self, where: str, value: tuple[Any], most: int, before: float
+        self, where: str, value: tuple[str | bool], max_tables: int, before: float
     ) -> None:
         """Deletes the longest unused tables, so that one more stays within a limit.
 
@@ -416,16 +388,16 @@ class Tables:
             Refused: too many were used after the moment `before`.
         """
         count = f"SELECT count(*) FROM tables WHERE {where}"
-        surplus = self._file.execute(count, value).fetchone()[0] + 1 - most
+        surplus = self._file.execute(count, value).fetchone()[0] + 1 - max_tables
         if surplus <= 0:
             return
         oldest = (
             f"SELECT id FROM tables WHERE {where} AND used <= ? ORDER BY used LIMIT ?"
         )
-        found = self._file.execute(oldest, (*value, before, surplus)).fetchall()
-        if len(found) < surplus:
+        unused_ids = self._file.execute(oldest, (*value, before, surplus)).fetchall()
+        if len(unused_ids) < surplus:
             raise Refused(429, "This server has as many games as it keeps; try later.")
-        for (id,) in found:
+        for (id,) in unused_ids:
             self._file.execute("DELETE FROM tables WHERE id = ?", (id,))
             self._recent.pop(id, None)
             self._loaded.pop(id, None)
@@ -434,104 +406,3 @@ class Tables:
 def _row(table: Table) -> str:
     names = ("game", "seats", "owners", "invites", "save")
     return json.dumps({name: getattr(table, name) for name in names})
-
-
-def game_named(id: str) -> AnyGame:
-    """The rules of a registered game; raises Refused for another id."""
-    if id not in listed():
-        raise Refused(404, f"There is no game {id!r:.80}.")
-    return arena_envs.make_game(id)
-
-
-@lru_cache(1)
-def listed() -> dict[str, dict[str, Any]]:
-    """The games that can be played here: facts by id."""
-    found = {}
-    missing = arena_envs.missing_games()
-    for info in arena_envs.game_infos():
-        if info.id in missing:
-            continue
-        game = arena_envs.make_game(info.id)
-        found[info.id] = {
-            "id": info.id,
-            "title": title_of(game) if info.id in GAMES else info.id,
-            "players": game.num_players,
-            "kind": game.kind,
-            "information": game.information,
-            "talk": game.num_actions is None,
-        }
-    return found
-
-
-def missing_note() -> str:
-    """Which games are left out because their extras are not installed; empty if none is."""
-    missing = arena_envs.missing_games()
-    if not missing:
-        return ""
-    advice = install_advice(",".join(sorted({*missing.values()})))
-    return f"Not installed: {', '.join(missing)}; {advice}"
-
-
-@lru_cache(KEPT)
-def opponents_of(id: str) -> tuple[str, ...]:
-    """The opponents that a game offers by itself: strings of policies."""
-    game = game_named(id)
-    names = ["random", solver_of(game)]
-    for bot in GAMES[id].bots if id in GAMES else ():
-        names += [f"{bot}:honest", f"{bot}:greedy"] if _has_styles(bot) else [bot]
-    is_open = game.information == "perfect" and not game.simultaneous
-    if is_open and game.num_players > 1 and game.num_actions is not None:
-        names += ["mcts:100", "mcts:1000"]
-    return tuple(name for name in names if name is not None)
-
-
-def _has_styles(bot: str) -> bool:
-    try:
-        make_policy(bot)
-    except ValueError:
-        return True
-    return False
-
-
-@lru_cache(KEPT)
-def _solver(key: str) -> tuple[MoveSolver, Any]:
-    return MoveSolver(), threading.Lock()
-
-
-def solved(game: AnyGame, turn: Turn, number: int) -> dict[str, Any]:
-    """`values_at` a turn, by a solver that is kept."""
-    solver, lock = _solver(repr(game))
-    with lock:
-        return values_at(solver, game, turn, number)
-
-
-def _restored(record: Mapping[str, Any]) -> SeatSession:
-    """The game of a record, which may come from anybody; raises Refused if it is none."""
-    id, seed = record.get("game"), record.get("seed")
-    game = game_named(id if isinstance(id, str) else repr(id))
-    if type(seed) is not int or not 0 <= seed < MAX_SEED:
-        raise Refused(400, f"Want a seed from 0 to {MAX_SEED - 1}, got {seed!r:.80}.")
-    session = SeatSession(str(id), "all", (), prompt=PROMPT)
-    seats = list(range(game.num_players))
-    try:
-        session.restore(
-            {"seed": seed, "seats": seats, "replies": record.get("replies")}
-        )
-    except ValueError as error:
-        raise Refused(400, f"This is no record of {id}: {error}") from None
-    return session
-
-
-def values_in(record: Mapping[str, Any], turn: int) -> dict[str, Any]:
-    """What `solved` finds at a turn of a game from its link; raises Refused as `replayed`."""
-    session = _restored(record)
-    if not 0 <= turn < len(session.turns):
-        raise Refused(400, f"Want a turn below {len(session.turns)}, got {turn}.")
-    return solved(session.game, session.turns[turn], turn)
-
-
-def replayed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A game from its link, which may come from anybody; raises Refused if it is none."""
-    session = _restored(record)
-    title = listed()[record["game"]]["title"]
-    return {"game": record["game"], "title": title, **frames(session)}

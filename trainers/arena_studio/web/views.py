@@ -53,10 +53,10 @@ def values_at(
 
     The advantage is Q(s, a) - Σ π(b|s) Q(s, b) for the mix π.
     """
-    found = solver.solve(game, [turn], [turn.state])
-    (moves,) = found.turns
+    solved_game = solver.solve(game, [turn], [turn.state])
+    (moves,) = solved_game.turns
     if moves is None:
-        return {"turn": number, "seat": turn.seat, "fault": found.fault}
+        return {"turn": number, "seat": turn.seat, "fault": solved_game.fault}
     pairs = zip(moves.mix, moves.values, strict=True)
     expected = sum(chance * value for chance, value in pairs)
     played = moves.played
@@ -69,23 +69,23 @@ def values_at(
         "played": played,
         "regret": moves.regret,
         "advantage": None if played is None else moves.values[played] - expected,
-        "reference": found.reference,
+        "reference": solved_game.reference,
     }
 
 
 def frames(session: Any) -> dict[str, Any]:
     """The turns of a game and its end, as a viewer sees who may see all."""
     game = session.game
-    paid, turns = [0.0] * game.num_players, list[dict[str, Any]]()
+    returns_to_go, turns = [0.0] * game.num_players, list[dict[str, Any]]()
     for turn in reversed(session.turns):
-        paid[turn.seat] += turn.reward
+        returns_to_go[turn.seat] += turn.reward
         turns.append(
             {
                 "seat": turn.seat,
                 "reply": action_text(game, turn) or turn.reply,
                 "invalid": turn.detail,
                 "reward": turn.reward,
-                "to_go": paid[turn.seat],
+                "to_go": returns_to_go[turn.seat],
                 "scene": _plain(scene_of(game, turn.state)),
             }
         )

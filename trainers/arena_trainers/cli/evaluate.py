@@ -1,119 +1,156 @@
-"""The commands `arena eval`, `arena compare`, `arena attribute`, `arena board`, `arena tournament` and `arena play`."""
+"""The command `arena eval`."""
 
-import json
-import re
-import secrets
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from arena_envs import GameEnv, game_infos, make
-from arena_envs.doors import split
-from arena_envs.game import AnyGame
+from arena_envs import GameEnv, game_infos
 from arena_envs.registration import games as known_games
-from arena_envs.trust import named_only
-from arena_studio.report.episodes import count_lines
-from arena_trainers.cli.episodes import report as write_page
+from arena_trainers.cli.arguments import read_envs, split_commas
+from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
+    AgainstOption,
+    CsvOption,
+    EpisodesOption,
+    JsonOption,
+    LatexOption,
+    MaxTurnsOption,
+    ParamOption,
+    PolicyArgument,
     PolicyOptions,
-    as_command,
-    group,
-    one_form,
-    read_env,
-    read_envs,
-    running,
-    show,
-    show_warnings,
-    usage_errors,
-    wanted_folder,
+    SeedOption,
+    TimeoutOption,
+    with_policy_options,
 )
+from arena_trainers.cli.output import one_form, show, show_warnings
+from arena_trainers.cli.progress import running
+from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes
 from arena_trainers.matchmaking import is_past
-from arena_trainers.runs.folder import CONFIG
-from arena_trainers.runs.recipe import load_recipe
-from arena_wrappers import (
-    Episode,
-    EpisodePlan,
-    HumanPolicy,
-    NoReplyError,
-    Policy,
-    PromptOptions,
-    PromptWrapper,
-    as_policy,
-    make_policy,
-    play_plans,
-)
-from arena_wrappers.play import ending
-from arena_wrappers.policies import wrapped
-from arena_wrappers.records import EpisodeLog
+from arena_wrappers import make_policy
 
 if TYPE_CHECKING:
     from arena_eval.matches import Evaluation, EvaluationPlan
 
     Measure = Callable[[], dict[str, float]]
-    from arena_eval.tournament import Tournament
 
 
-@as_command
+@with_policy_options
 def evaluate(
-    policy: str,
-    game: str | None = None,
-    against: list[str] | None = None,
-    num_episodes: int = 100,
-    out: Path | None = None,
-    games: list[str] | None = None,
-    params: list[str] | None = None,
-    baselines: bool | None = None,
-    seed: int = 0,
-    timeout: float | None = None,
-    measure: list[str] | None = None,
-    as_json: bool = False,
+    policy: PolicyArgument,
+    game: Annotated[str | None, typer.Argument(metavar="GAME")] = None,
+    against: AgainstOption = None,
+    num_episodes: Annotated[
+        int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
+    ] = 100,
+    out: EpisodesOption = None,
+    games: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--games",
+            "-g",
+            metavar="GAME,GAME",
+            help="Games by commas, in place of GAME; repeatable.",
+            callback=split_commas,
+        ),
+    ] = None,
+    params: ParamOption = None,
+    baselines: Annotated[
+        bool | None,
+        typer.Option(
+            help="Print all rows of the game's baselines; --no-baselines plays none. By default two lines tell them."
+        ),
+    ] = None,
+    seed: SeedOption = 0,
+    timeout: TimeoutOption = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measure",
+            "--probe",
+            metavar="NAME",
+            help="Also measure choice_bias, action_entropy, serial_dependence, mutual_information, regret, profile_accuracy, cost, or ask for the belief; repeatable.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
     *,
-    how: PolicyOptions,
-    max_turns: int | None = None,
-    as_csv: bool = False,
-    as_latex: bool = False,
+    policy_options: PolicyOptions,
+    max_turns: MaxTurnsOption = None,
+    as_csv: CsvOption = False,
+    as_latex: LatexOption = False,
 ) -> None:
-    """Measure a policy against opponents."""
+    """Measure a policy against opponents.
+
+    It plays in every seat. Results have confidence intervals and are compared with baselines. The
+    score is 0 for uniform random play and 100 for a best response to the same opponent, both
+    exact; "-" with the reason where the game cannot be enumerated. In cooperative games of talk a
+    line compares the policy with itself, and with a stranger: --against, or the game's own bot.
+
+    A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
+    tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
+    opponent may also be "self", or past:RUN for all snapshots of a run. In small games a table
+    has the exact NashConv of policies with known action probabilities. Episodes with an endpoint do not wait for each other. An
+    episode in which a policy gives no reply is lost: no figure includes it, and the status is 1.
+    With --out the same command plays it again, and goes on after a stop. --out FILE.jsonl also
+    appends the results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
+
+    A model that was saved here is prompted and sampled as in its training. The file
+    arena_prompt.json in its folder holds these options, and can be edited. Options of this
+    command override the files of all policies.
+
+    For example:
+
+    arena eval mcts:100 tic_tac_toe --against minimax --against random
+
+    arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
+
+    arena eval noisy:0.2(cfr) leduc_poker --measure regret --measure mutual_information
+
+    arena eval cfr -g kuhn_poker -g leduc_poker -p kuhn_poker.num_players=3 --csv
+    """
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        named = _named_games(policy, game, games)
-        options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
-        options |= {"baselines": baselines is not False, "timeout": timeout}
-        options |= {"num_episodes": num_episodes, "measures": measure or ()}
+        game_names = _named_games(policy, game, games)
+        options: dict[str, Any] = {
+            "seed": seed,
+            "prompt": policy_options.wrapper,
+            "out": out,
+            "baselines": baselines is not False,
+            "timeout": timeout,
+            "num_episodes": num_episodes,
+            "measures": measure or (),
+        }
         specs = [policy, *(against or [])]
-        envs = _envs(policy, named, params, max_turns)
-        plans, measures = _game_plans(how, specs, envs, options)
-    with running(_kept(out), policies=specs) as bar:
-        found = _run(plans, bar, out)
-        convs = [measure() for measure in measures]
-    show_warnings([text for one in found for text in one.warnings])
-    _show(found, convs, form, has_baselines=bool(baselines))
-    _end([text for plan in plans for text in plan.unanswered()], out)
+        envs = _envs(policy, game_names, params, max_turns)
+        plans, measures = _game_plans(policy_options, specs, envs, options)
+    with running(kept_episodes(out), policies=specs) as bar:
+        evaluations = _run(plans, bar, out)
+        nash_convs = [measure() for measure in measures]
+    show_warnings([text for evaluation in evaluations for text in evaluation.warnings])
+    _show(evaluations, nash_convs, form, has_baselines=bool(baselines))
+    exit_if_lost([text for plan in plans for text in plan.unanswered()], out)
 
 
 def _named_games(
     policy: str, game: str | None, games: Sequence[str] | None
 ) -> list[str]:
     """GAME and those of --games; raises ValueError if there is none."""
-    named = [*([game] if game else []), *(games or [])]
-    if not named:
+    game_names = [*([game] if game else []), *(games or [])]
+    if not game_names:
         is_game = known_games.knows(policy)
         first = f"random {policy}" if is_game else f"{policy} kuhn_poker"
         raise ValueError(
             f"want a policy and then a GAME, got {policy!r} alone; write: arena eval {first}"
         )
-    return named
+    return game_names
 
 
 def _show(
-    found: "Sequence[Evaluation]",
-    convs: Sequence[Mapping[str, float]],
+    evaluations: "Sequence[Evaluation]",
+    nash_convs: Sequence[Mapping[str, float]],
     form: str,
     has_baselines: bool,
 ) -> None:
@@ -124,22 +161,23 @@ def _show(
         records_of,
     )
 
-    def tables(width: int | None) -> list[Table]:
-        return [
-            table
-            for one, conv in pairs
-            for table in (
-                *evaluation_tables(one, width, has_baselines),
-                *([nash_conv_table(one.game, conv)] if conv else ()),
-            )
-        ]
+    pairs = list(zip(evaluations, nash_convs, strict=True))
 
-    pairs = list(zip(found, convs, strict=True))
-    several = [
-        one.to_dict() | ({"nash_conv": dict(conv)} if conv else {})
-        for one, conv in pairs
-    ]
-    document = several[0] if len(several) == 1 else {"evaluations": several}
+    def tables(width: int | None) -> list[Table]:
+        all_tables: list[Table] = []
+        for evaluation, nash_conv in pairs:
+            all_tables += evaluation_tables(evaluation, width, has_baselines)
+            if nash_conv:
+                all_tables.append(nash_conv_table(evaluation.game, nash_conv))
+        return all_tables
+
+    documents = []
+    for evaluation, nash_conv in pairs:
+        document = evaluation.to_dict()
+        if nash_conv:
+            document["nash_conv"] = dict(nash_conv)
+        documents.append(document)
+    document = documents[0] if len(documents) == 1 else {"evaluations": documents}
     show(form, document, [row for pair in pairs for row in records_of(*pair)], tables)
 
 
@@ -151,17 +189,19 @@ def _run(
     """Runs all plans under one progress bar."""
     from arena_eval.result_rows import append_results
 
-    total, before, found = sum(plan.num_episodes for plan in plans), 0, []
+    num_episodes = sum(plan.num_episodes for plan in plans)
+    num_before = 0
+    evaluations = []
     for plan in plans:
 
-        def progress(done: int, _: int, before: int = before) -> None:
-            bar(before + done, total)
+        def progress(num_done: int, _: int, num_before: int = num_before) -> None:
+            bar(num_before + num_done, num_episodes)
 
-        found.append(plan.run(progress, write=False))
-        before += plan.num_episodes
+        evaluations.append(plan.run(progress, write=False))
+        num_before += plan.num_episodes
     if out is not None:
-        append_results(out, [one.to_dict() for one in found])
-    return found
+        append_results(out, [evaluation.to_dict() for evaluation in evaluations])
+    return evaluations
 
 
 def _envs(
@@ -181,7 +221,7 @@ def _envs(
 
 
 def _game_plans(
-    how: PolicyOptions,
+    policy_options: PolicyOptions,
     specs: Sequence[str],
     envs: Sequence[GameEnv],
     options: Mapping[str, Any],
@@ -194,465 +234,25 @@ def _game_plans(
     from arena_eval.exploit import MAX_INFORMATION_STATES, nash_convs
     from arena_eval.matches import EvaluationPlan, opponents_of
 
-    first, *others = [
-        make_policy(one) if isinstance(one, str) and one != "self" else one
-        for one in how.policies(specs)
+    first, *opponents = [
+        make_policy(policy) if isinstance(policy, str) and policy != "self" else policy
+        for policy in policy_options.policies(specs)
     ]
     plans = [
-        EvaluationPlan(first, env, opponents_of(env.game, others), **options)
+        EvaluationPlan(first, env, opponents_of(env.game, opponents), **options)
         for env in envs
     ]
-    others = others or [make_policy("random")]
-    of_a_run = any(map(is_past, specs[1:]))
-    shown = [*others, first] if of_a_run else [first, *others]
+    opponents = opponents or [make_policy("random")]
+    are_snapshots = any(map(is_past, specs[1:]))
+    policies = [*opponents, first] if are_snapshots else [first, *opponents]
     measures = [
         partial(
             nash_convs,
-            shown,
+            policies,
             env,
-            how.wrapper,
-            MAX_INFORMATION_STATES if of_a_run else plan.num_episodes,
+            policy_options.wrapper,
+            MAX_INFORMATION_STATES if are_snapshots else plan.num_episodes,
         )
         for env, plan in zip(envs, plans, strict=True)
     ]
     return plans, measures
-
-
-def _kept(out: Path | None) -> Callable[[], str]:
-    """Says of a stopped evaluation, which is about to begin, which episodes were kept."""
-    before = _num_lines(out)
-
-    def clause() -> str:
-        count = _num_lines(out) - before
-        if count:
-            return (
-                f"nothing was measured; episodes played so far are in {out}: {count}; "
-                "the same command goes on"
-            )
-        if out is None:
-            return "nothing was measured or kept; --out FILE keeps episodes as they end"
-        return f"nothing was measured; no episode was added to {out}"
-
-    return clause
-
-
-def _num_lines(path: Path | None) -> int:
-    return count_lines(path) if path is not None and path.is_file() else 0
-
-
-def _end(lost: Sequence[str], out: Path | None) -> None:
-    """Ends with status 1 if episodes are lost."""
-    for text in lost:
-        typer.echo(f"error: {text}", err=True)
-    if lost:
-        again = "the same command plays them again"
-        if out is None:
-            again = "--out FILE keeps the others, and then the same command plays them again"
-        typer.echo(f"error: no figure includes the lost episodes; {again}", err=True)
-        raise typer.Exit(1)
-
-
-SUITE = "transfer"  # of `arena compare` without --suite and --games
-
-
-@as_command
-def compare(
-    base: str,
-    trained: str,
-    suite: str | None = None,
-    games: list[str] | None = None,
-    against: list[str] | None = None,
-    num_episodes: int = 100,
-    seed: int = 0,
-    equal_tokens: bool = False,
-    trained_on: list[str] | None = None,
-    allow_code: bool = False,
-    *,
-    how: PolicyOptions,
-    timeout: float | None = None,
-    out: Path | None = None,
-    report: Path | None = None,
-    as_json: bool = False,
-    as_csv: bool = False,
-    as_latex: bool = False,
-) -> None:
-    """Compare two policies on the same seeds and seats."""
-    from arena_eval.comparison import ComparisonPlan, comparison_table
-
-    with usage_errors():
-        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        _check_report(report, out)
-        opponents, prompt = _compared_games(suite, games, against, allow_code)
-        known, told = training_games(trained, trained_on, allow_code=allow_code)
-        options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
-        options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
-        options |= {"timeout": timeout, "trained_on": known}
-        options["equal_tokens"] = equal_tokens
-        pair = _two(how, base, trained)
-        with _games_of_suite(is_default=not (games or suite)):
-            plan = ComparisonPlan(*pair, opponents, **options)
-    with running(_kept(out), policies=[base, trained]) as bar:
-        records = [{**row, "trained_on": told} for row in plan.run(bar)]
-    show_warnings([*plan.warnings])
-    show(form, records, records, lambda _: [comparison_table(records)])
-    _write_report(report, out)
-    _end(plan.unanswered, out)
-
-
-def _check_report(report: Path | None, out: Path | None) -> None:
-    if report and out is None:
-        raise ValueError("want --out FILE with --report, got none; add it")
-
-
-def _write_report(report: Path | None, out: Path | None) -> None:
-    if report and out is not None:
-        with redirect_stdout(sys.stderr):
-            write_page(paths=[out], out=report)
-
-
-@contextmanager
-def _games_of_suite(*, is_default: bool) -> Iterator[None]:
-    """Says in an error that the games are those of a suite, if nobody named them."""
-    try:
-        yield
-    except ValueError as error:
-        if not is_default:
-            raise
-        raise ValueError(
-            f"no --games are given, so that all games of the suite {SUITE} are played, and one "
-            f"cannot be: {error}; name games: --games kuhn_poker"
-        ) from error
-
-
-def _two(how: PolicyOptions, base: str, trained: str) -> "tuple[Policy, Policy]":
-    """Both policies; the same one twice if the strings are equal."""
-    found = how.policies([base] if base == trained else [base, trained])
-    if len(found) != len({base, trained}):
-        raise ValueError(f"want two policies, got {len(found)}: name past:RUN@STEP")
-    policies = [*map(as_policy, found)]
-    return policies[0], policies[-1]
-
-
-def _compared_games(
-    suite: str | None,
-    games: Sequence[str] | None,
-    against: Sequence[str] | None,
-    allow_code: bool,
-) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
-    """The opponents by game, and prompt options; --games are in place of a suite's."""
-    from arena_eval.tournament import load_suite
-
-    if games and suite:
-        raise ValueError("want --suite or --games, got both; leave one out")
-    if games:
-        return dict.fromkeys(games, against or ()), {}
-    given = load_suite(suite or SUITE, allow_code=allow_code).given
-    opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
-    return opponents, given["prompts"]["plain"]
-
-
-def training_games(
-    policy: str, given: Sequence[str] | None, *, allow_code: bool = False
-) -> tuple[list[AnyGame] | None, list[str]]:
-    """The games that a model was trained on, as given or as the runs of its folder say.
-
-    Args:
-        policy: the model.
-        given: the games, where an operator names them.
-        allow_code: whether the files of the runs may name code.
-    """
-    from arena_trainers.train.games import checked_entry, expanded
-
-    if given:
-        return [read_env(game, None, None).game for game in given], list(given)
-    listing: list[Any] = []
-    seen: set[Path] = set()
-    while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
-        folder = Path(match[2]).absolute()
-        near = (
-            one for one in (folder, *folder.parents[:2]) if (one / CONFIG).is_file()
-        )
-        if (run := next(near, None)) is None or run in seen:
-            break
-        seen.add(run)
-        settings = load_recipe(str(run / CONFIG))
-        games = settings.get("games") or ()
-        listing += split(games) if isinstance(games, str) else games
-        policy = f"lm:{settings.get('model')}"  # the run that it started from
-    with named_only(allow_code=allow_code):
-        entries = [*map(checked_entry, expanded(listing))]
-        found = [make(one["id"], **one.get("params", {})).game for one in entries]
-    return found or None, [str(one["id"]) for one in entries]
-
-
-@as_command
-def attribute(
-    policy: str,
-    game: str,
-    base: str = "random",
-    against: str = "random",
-    seats: list[int] | None = None,
-    permutations: int | None = None,
-    num_episodes: int = 100,
-    seed: int = 0,
-    *,
-    how: PolicyOptions,
-    timeout: float | None = None,
-    as_json: bool = False,
-    as_csv: bool = False,
-    as_latex: bool = False,
-) -> None:
-    """Attribute the difference of two policies to seats, by Shapley values.
-
-    The values sum to the return of a team of POLICY less that of a team of the base, on the same
-    seeds. Up to 8 seats all coalitions play; with more, --permutations samples orders of seats.
-    Seeds with a lost episode are left out, and the status is 1.
-
-    For example:
-
-    arena attribute lm:runs/a/model "questions(protocol=debate)" --base lm:runs/a/start
-    """
-    from arena_eval.comparison import attributed, seats_table
-    from arena_eval.matches import seeds_of
-
-    specs = [policy, base, against]
-    with usage_errors(), running("nothing was kept", policies=specs):
-        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        given = how.policies(specs), game, seeds_of(seed, num_episodes), seats
-        rows, num_lost = attributed(*given, permutations, how.wrapper, timeout)
-    told = f"sampled: {permutations} orders a seed" if permutations else "exact"
-    title = f"{policy} in place of {base} in {game}: Shapley values, {told}"
-    document = {"method": told, "lost": num_lost, "seats": rows}
-    show(form, document, rows, lambda _: [seats_table(rows, title)])
-    if num_lost:
-        typer.echo(f"error: {num_lost} episodes are lost; play them again", err=True)
-        raise typer.Exit(1)
-
-
-MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
-
-board_app = group(
-    "board",
-    "Measure models on suites of games, in a form that anyone can verify.",
-    rich_markup_mode=None,
-)
-
-
-@board_app.command("run")
-@as_command
-def run_board(
-    policy: str,
-    out: Path,
-    suite: str = "standard",
-    name: str = "",
-    allow_code: bool = False,
-    *,
-    timeout: float | None = None,
-) -> None:
-    """Play a suite, and write a submission."""
-    from arena_eval.tournament import load_suite, play_suite
-
-    with usage_errors():
-        loaded = load_suite(suite, allow_code=allow_code)
-        limit = loaded.given["max_tokens"] if MODEL.match(policy) else None
-        (made,) = PolicyOptions(max_new_tokens=limit).policies([policy])
-        made = make_policy(made) if isinstance(made, str) else made
-    advice = f"finished episodes are in {out}; the same command goes on"
-    with running(advice, policies=[policy]) as bar, usage_errors():
-        play_suite(loaded, made, out, name=name, timeout=timeout, progress=bar)
-    typer.echo(f"{out} is finished; check it: arena board verify {out} --suite {suite}")
-
-
-@board_app.command("verify")
-@as_command
-def verify_board(
-    files: list[Path], suite: str = "standard", allow_code: bool = False
-) -> None:
-    """Play the episodes of submissions again; status 1 if one does not hold."""
-    from arena_eval.tournament import load_suite, verify_submission
-
-    with usage_errors():
-        loaded = load_suite(suite, allow_code=allow_code)
-    for path in files:
-        try:
-            found = verify_submission(path, loaded, allow_code=allow_code)
-        except (ValueError, OSError) as error:
-            typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(1) from None
-        typer.echo(f"{path}: {len(found.episodes)} episodes of {found.name} hold")
-
-
-@board_app.command("page")
-@as_command
-def page_board(
-    files: list[Path], suite: str = "standard", allow_code: bool = False
-) -> None:
-    """Verify submissions, and print their table as Markdown."""
-    from arena_eval.tournament import load_suite, submissions_page
-
-    with usage_errors():
-        loaded = load_suite(suite, allow_code=allow_code)
-        typer.echo(submissions_page(files, loaded, allow_code=allow_code))
-
-
-RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
-
-
-@as_command
-def tournament(
-    policies: list[str],
-    games: list[str],
-    out: Path | None = None,
-    num_episodes: int = 50,
-    seed: int = 0,
-    self_pairs: bool = False,
-    *,
-    how: PolicyOptions,
-    timeout: float | None = None,
-    params: list[str] | None = None,
-    as_json: bool = False,
-    as_csv: bool = False,
-    as_latex: bool = False,
-) -> None:
-    """Rate policies that play against each other."""
-    from arena_envs.extras import import_extra
-    from arena_eval.tournament import TournamentPlan, round_robin
-
-    import_extra("matplotlib", "eval")  # fails before hours of play
-    with usage_errors():
-        out = wanted_folder(out)
-        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        plan = TournamentPlan(
-            how.policies(_in_order(policies, games)),
-            read_envs(games, params),
-            num_episodes,
-            seed=seed,
-            self_pairs=self_pairs,
-            prompt=how.wrapper,
-            timeout=timeout,
-            out=out / RESULTS,
-        )
-    advice = "finished episodes are kept; the same command resumes"
-    with running(advice, policies=policies) as bar:
-        found = plan.run(bar)
-        (out / SUMMARY).write_text(_text(found) + "\n")
-        round_robin.draw_matrix(found, out / PICTURE)
-    show_warnings(found.warnings)
-    tables = partial(round_robin.tournament_tables, found)
-    show(form, found.to_dict(), round_robin.records_of(found), tables)
-
-
-def _in_order(policies: list[str], games: Sequence[str]) -> list[str]:
-    """The policies; raises ValueError if games stand where policies should, and the other way round."""
-    if all(map(known_games.knows, policies)) and not any(map(known_games.knows, games)):
-        raise ValueError(
-            f"want policies first and games after --games, got the games {', '.join(policies)} "
-            f"first; write: arena tournament {' '.join(games)} --games {','.join(policies)}"
-        )
-    return policies
-
-
-def _text(found: "Tournament") -> str:
-    return json.dumps(found.to_dict(), indent=1, allow_nan=False)
-
-
-LOADED = re.compile(r"\b(lm|past|vllm|best_of):")  # in strings of policies
-
-
-@as_command
-def play(
-    game: str,
-    against: list[str] | None = None,
-    seat: int = 0,
-    hint: str | None = None,
-    seed: int | None = None,
-    *,
-    how: PolicyOptions,
-    params: list[str] | None = None,
-    max_turns: int | None = None,
-    out: Path | None = None,
-) -> None:
-    """Play a game yourself, in the terminal."""
-    from arena_eval.baselines import prepared
-    from arena_eval.exploit import given_prompts
-
-    with usage_errors():
-        env = read_env(game, params, max_turns)
-        rules = env.game
-        _check(rules, seat, seed)
-        for spec in (*(against or ()), *([hint] if hint else ())):
-            if LOADED.search(spec):
-                typer.echo(f"loading {spec} ...", err=True)
-        others = _opponents(how.policies(against or ["random"]), rules)
-        wrapper = PromptWrapper(env, **how.wrapper, seats={seat: PromptOptions("bare")})
-        person = HumanPolicy(None if hint is None else prepared(hint, rules))
-        log = None if out is None else EpisodeLog(out)
-        if log is not None:
-            log.append([])  # fails before the game
-    policies = [*others[:seat], person, *others[seat:]]
-    prompts = given_prompts(policies, how.prompt)
-    start = secrets.randbits(32) if seed is None else seed
-    while True:
-        plan = EpisodePlan(lambda: wrapper, policies, start, prompts=prompts)
-        episode = _played(plan)
-        if log is not None:
-            log.append([episode])
-        _print_end(episode, rules, seat, policies)
-        if not _wants_another():
-            return
-        start += 1
-
-
-def _played(plan: EpisodePlan) -> Episode:
-    try:
-        (episode,) = play_plans([plan], on_error="raise")
-    except KeyboardInterrupt:
-        typer.echo("\nstopped")
-        raise typer.Exit(130) from None
-    except NoReplyError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
-    return episode
-
-
-def _wants_another() -> bool:
-    """Whether the person at the terminal wants another game; no without a terminal."""
-    if not sys.stdin.isatty():
-        return False
-    try:
-        return input("\nAnother game? [Y/n] ").strip().lower() in {"", "y", "yes"}
-    except (EOFError, KeyboardInterrupt):
-        return False
-
-
-def _check(rules: AnyGame, seat: int, seed: int | None) -> None:
-    if seat not in range(rules.num_players):
-        raise ValueError(f"want --seat from 0 to {rules.num_players - 1}, got {seat}")
-    if seed is not None and seed < 0:
-        raise ValueError(f"want --seed of at least 0, got {seed}")
-
-
-def _opponents(named: list[Policy | str], rules: AnyGame) -> list[Policy]:
-    """The policies of the other seats: one for all of them, or one for each."""
-    from arena_eval.baselines import prepared
-
-    others = [prepared(policy, rules) for policy in named]
-    want = rules.num_players - 1
-    if len(others) == 1:
-        others *= want
-    if len(others) != want:
-        raise ValueError(f"want {want} opponents (or one), got {len(others)}")
-    return others
-
-
-def _print_end(
-    episode: Episode, rules: AnyGame, seat: int, policies: Sequence[Policy]
-) -> None:
-    """Prints how the episode ended, and warnings about replies."""
-    from arena_eval.result_rows import ReplyCount
-
-    text = ending(episode, rules, seat, policies, reveals=True)
-    typer.echo(wrapped(text, sys.stdout))
-    replies = ReplyCount()
-    replies.add(episode)
-    show_warnings(replies.warnings())

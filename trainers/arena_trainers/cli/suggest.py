@@ -5,194 +5,27 @@ measures and writes them.
 """
 
 import json
-import random
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from arena_credit import FlatPoolWarning, TurnBatch, default_options, estimate
+from arena_credit import default_options
 from arena_envs import make_game
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, draw, possible_outcomes
+from arena_envs.game import AnyGame
+from arena_trainers.cli.game_facts import (
+    BY_TURN,
+    DEFAULT,
+    GROUP,
+    NUM_GROUPS,
+    Facts,
+    facts_of,
+    noise_of,
+)
 
 FILE = "advice.json"
 SHIPPED = Path(__file__).with_name(FILE)  # the results of this package
-DEFAULT = "random_effects"  # the trainer's
 REFERENCE = "mars"  # the others are compared with it in games
 ALPHA = 0.05  # p below it is significant
-SMALL_GROUP = 4  # the largest small group: half way between 2 and 8 in ratio
-NUM_STARTS, NUM_SAMPLES = 10, 4  # random episodes; those of a start share chance
-NUM_GROUPS, GROUP = 8, 8  # random episodes in which noise is measured
-WIDE = 2.365 / NUM_GROUPS**0.5  # half a 95 % interval over them (Student's t)
-BY_TURN = ("game", "seat", "turn")
-COMPARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "episode (game, seat)": ("rloo", {"pool": BY_TURN[:2]}),
-    "GRPO without std": ("rloo", {}),
-    "mars (game, seat)": ("mars_loo", {"pool": BY_TURN[:2]}),
-    "mars (game, seat, turn)": ("mars_loo", {"pool": BY_TURN}),
-}  # with the mean of the others, so that no factor of the pool's size differs
-
-
-class Facts(NamedTuple):
-    """What decides which credit fits a game.
-
-    players: number of seats.
-    cooperative: whether all seats are one team, by the game's kind.
-    turns: the largest number of turns of a seat in random play.
-    on_the_way: whether there are rewards before the end, declared (`pays`) or seen.
-    play_decides: whether episodes with the same draws of chance differ in length.
-    chance: whether there are draws of chance.
-    group: number of episodes of each start in training; None if not known.
-    """
-
-    players: int
-    cooperative: bool
-    turns: int
-    on_the_way: bool
-    play_decides: bool
-    chance: bool
-    group: int | None = None
-
-    def words(self) -> dict[str, str]:
-        """Each known fact in words."""
-        words = {
-            "players": f"{self.players} player{'s' * (self.players > 1)}",
-            "cooperative": "cooperative" if self.cooperative else "not cooperative",
-            "turns": "one turn per seat"
-            if self.turns == 1
-            else f"up to {self.turns} turns per seat",
-            "on_the_way": f"rewards {'on the way' if self.on_the_way else 'at the end'}",
-            "play_decides": "play decides the length"
-            if self.play_decides
-            else "play does not decide the length",
-            "chance": "with chance" if self.chance else "without chance",
-        }
-        if self.group is not None:
-            words["group"] = f"groups of {self.group}"
-        return words
-
-    def differing(self, other: "Facts") -> list[str]:
-        """The names of the facts that differ.
-
-        `turns` differs only between one and several, `group` only between small and large.
-        A group that is not known does not differ.
-
-        >>> one = Facts(2, False, 2, False, True, True, group=8)
-        >>> one.differing(one._replace(turns=4)), one.differing(one._replace(turns=1))
-        ([], ['turns'])
-        >>> one.differing(one._replace(group=16)), one.differing(one._replace(group=2))
-        ([], ['group'])
-        """
-        pairs = zip(self._fields, self._kind(), other._kind(), strict=True)
-        found = [name for name, a, b in pairs if a != b]
-        unknown = self.group is None or other.group is None
-        return [name for name in found if not (name == "group" and unknown)]
-
-    def _kind(self) -> tuple[object, ...]:
-        """The facts, with the turns up to 2, and whether the groups are small."""
-        small = (self.group or 0) <= SMALL_GROUP
-        return (*self._replace(turns=min(self.turns, 2))[:-1], small)
-
-
-class _Episode(NamedTuple):
-    turns: tuple[int, ...]  # of each seat
-    on_the_way: bool
-    chance: bool
-    rewards: list[
-        tuple[int, int, float]
-    ]  # seat, its turn, and what it is paid until its next
-
-
-def facts_of(game: AnyGame, group: int | None = None) -> Facts:
-    """The facts of a game; random play may miss rare ones.
-
-    Args:
-        game: the rules.
-        group: number of episodes of each start in training; None if not known.
-    """
-    rng = random.Random(0)
-    starts = []
-    for _ in range(NUM_STARTS):
-        luck: list[float] = []
-        starts.append([_play(game, luck, rng) for _ in range(NUM_SAMPLES)])
-    episodes = [episode for start in starts for episode in start]
-    return Facts(
-        players=game.num_players,
-        cooperative=game.kind == "cooperative",
-        turns=max(max(episode.turns) for episode in episodes),
-        on_the_way=getattr(game, "pays", "end") == "on_the_way"  # the fact is optional
-        or any(episode.on_the_way for episode in episodes),
-        play_decides=any(len({sum(e.turns) for e in start}) > 1 for start in starts),
-        chance=any(episode.chance for episode in episodes),
-        group=group,
-    )
-
-
-def _play(game: AnyGame, luck: list[float], rng: random.Random) -> _Episode:
-    """A random episode; draws of chance use the numbers of `luck`, which it extends."""
-    state: Any = game.initial_state()
-    draws, on_the_way = 0, False
-    paid: list[list[float]] = [[] for _ in range(game.num_players)]  # before each turn
-    while (player := game.current_player(state)) != TERMINAL:
-        on_the_way |= any(game.returns(state))
-        if player == CHANCE:
-            outcomes, chances = zip(*possible_outcomes(game, state), strict=True)
-            if draws == len(luck):
-                luck.append(rng.random())
-            action = outcomes[draw(list(accumulate(chances)), luck[draws])]
-            draws += 1
-        else:
-            action = rng.choice(game.legal_actions(state))
-            paid[player].append(game.returns(state)[player])
-        state = game.apply(state, action)
-    rewards = [
-        (seat, turn, after - before)
-        for seat, had in enumerate(paid)
-        for turn, (before, after) in enumerate(
-            pairwise([*had, game.returns(state)[seat]])
-        )
-    ]
-    return _Episode(tuple(map(len, paid)), on_the_way, draws > 0, rewards)
-
-
-def noise_of(game: AnyGame, group: int) -> dict[str, tuple[float, float]]:
-    """The noise of `COMPARED` in random play, relative to that of the default; all unbiased.
-
-    So it is the mean square of the advantage: a ratio, and half its 95 % interval over starts.
-
-    Args:
-        game: the rules.
-        group: episodes of each start; they share the draws of chance.
-    """
-    rng, rows = random.Random(0), []
-    for start in range(NUM_GROUPS):
-        luck: list[float] = []
-        for number in range(start * group, (start + 1) * group):
-            played = _play(game, luck, rng).rewards
-            rows += [(number, start, *row) for row in played]
-    episode, of, seat, turn, reward = map(np.array, zip(*rows, strict=True))
-    turns = TurnBatch(
-        reward=reward,
-        game=0 * episode,
-        episode=episode,
-        seat=seat,
-        turn=turn,
-        group=of,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FlatPoolWarning)
-        own = np.bincount(of, estimate(DEFAULT, turns).advantage ** 2)  # of each start
-        found = {}
-        for title, (name, options) in COMPARED.items():
-            if own.any() and (group > 1 or "pool" in options):
-                noise = np.bincount(of, estimate(name, turns, **options).advantage ** 2)
-                ratio = noise.sum() / own.sum()
-                spread = np.std(noise - ratio * own, ddof=1) / own.mean()
-                found[title] = (float(ratio), WIDE * float(spread))
-    return found
 
 
 class Difference(NamedTuple):
@@ -226,12 +59,16 @@ def variant_name(estimator: str, options: Mapping[str, Any]) -> str:
     'mars (game, seat, turn)'
     """
     defaults = default_options(estimator)
-    other = {k: v for k, v in options.items() if v != defaults[k]}
-    pool = f" ({', '.join(other.pop('pool'))})" if "pool" in other else ""
-    return estimator + pool + "".join(f" {k}={v}" for k, v in other.items())
+    changed_options = {k: v for k, v in options.items() if v != defaults[k]}
+    pool = (
+        f" ({', '.join(changed_options.pop('pool'))})"
+        if "pool" in changed_options
+        else ""
+    )
+    return estimator + pool + "".join(f" {k}={v}" for k, v in changed_options.items())
 
 
-class Measured(NamedTuple):
+class GameAdvice(NamedTuple):
     """What was measured on a game. Differences are gains: positive is better.
 
     title: of the game.
@@ -266,7 +103,7 @@ class Measured(NamedTuple):
 class Advice(NamedTuple):
     """What was measured on each game, and lists of what was not, by title."""
 
-    games: Sequence[Measured]
+    games: Sequence[GameAdvice]
     limits: Mapping[str, Sequence[str]]
 
 
@@ -284,7 +121,7 @@ def read_advice(path: Path) -> Advice:
         )
     try:
         file = json.loads(path.read_text(encoding="utf-8"))
-        games = [Measured(**{**one, **_parts(one)}) for one in file["games"]]
+        games = [GameAdvice(**{**entry, **_parts(entry)}) for entry in file["games"]]
         return Advice(games, file["limits"])
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
@@ -293,12 +130,12 @@ def read_advice(path: Path) -> Advice:
         ) from error
 
 
-def _parts(one: Mapping[str, Any]) -> dict[str, Any]:
+def _parts(entry: Mapping[str, Any]) -> dict[str, Any]:
     gains = {
-        key: {name: Difference(*found) for name, found in one[key].items()}
+        key: {name: Difference(*figures) for name, figures in entry[key].items()}
         for key in ("gains", "choices")
     }
-    return {"facts": Facts(**one["facts"]), **gains}
+    return {"facts": Facts(**entry["facts"]), **gains}
 
 
 def suggest(
@@ -320,8 +157,8 @@ def suggest(
         facts = facts_of(game, group)
         lines.append(f"{name}: {', '.join(facts.words().values())}")
         lines += _by_play(game, facts)
-        for one in nearest(game, facts, advice.games):
-            lines += _suggested(one, game, facts, used)
+        for game_advice in nearest(game, facts, advice.games):
+            lines += _suggested(game_advice, game, facts, used)
         lines.append("")
     for title, limits in advice.limits.items():
         lines += [f"{title}:", *(f"- {line}" for line in limits)]
@@ -345,59 +182,72 @@ def _by_play(game: AnyGame, facts: Facts) -> list[str]:
 
 
 def nearest(
-    game: AnyGame, facts: Facts, measured: Sequence[Measured]
-) -> list[Measured]:
+    game: AnyGame, facts: Facts, measured: Sequence[GameAdvice]
+) -> list[GameAdvice]:
     """What was measured on the game itself, and on the games with most facts in common.
 
     The latter only if the game itself was not measured, or with other groups.
     """
-    distances = [len(facts.differing(one.facts)) for one in measured]
-    same = [one.is_of(game) for one in measured]
-    found = list(zip(measured, same, distances, strict=True))
-    equal = [one for one, is_same, distance in found if is_same and not distance]
+    distances = [len(facts.differing(m.facts)) for m in measured]
+    same = [m.is_of(game) for m in measured]
+    measurements = list(zip(measured, same, distances, strict=True))
+    equal = [m for m, is_same, distance in measurements if is_same and not distance]
+    if equal:
+        return equal
     least = min(distances)
-    return equal or [
-        one for one, is_same, distance in found if is_same or distance == least
-    ]
+    return [m for m, is_same, distance in measurements if is_same or distance == least]
 
 
 def _suggested(
-    one: Measured, game: AnyGame, facts: Facts, used: str | None
+    game_advice: GameAdvice, game: AnyGame, facts: Facts, used: str | None
 ) -> list[str]:
-    words, differing = one.facts.words(), facts.differing(one.facts)
-    short = ["turns"] if 2 * one.facts.turns < facts.turns else []
-    other = ", ".join(words[name] for name in dict.fromkeys([*differing, *short]))
-    source = f"  Measured on {one.title} ({words['group']})"
-    if one.is_of(game):
+    words, differing = game_advice.facts.words(), facts.differing(game_advice.facts)
+    short = ["turns"] if 2 * game_advice.facts.turns < facts.turns else []
+    differing_facts = ", ".join(
+        words[name] for name in dict.fromkeys([*differing, *short])
+    )
+    source = f"  Measured on {game_advice.title} ({words['group']})"
+    if game_advice.is_of(game):
         source += ", the same game"
-    source += f", which differs by: {other}." if other else "."
-    if one.missing:
-        return [source, f"    No result: {missing_text(one.missing)}."]
-    lines = [source, f"    Best level and pool there: {one.settings}"]
-    lead, best = one.gains.get(one.lead), one.gains.get(one.best)
-    if one.take != one.lead:
+    source += f", which differs by: {differing_facts}." if differing_facts else "."
+    if game_advice.missing:
+        return [source, f"    No result: {missing_text(game_advice.missing)}."]
+    lines = [source, f"    Best level and pool there: {game_advice.settings}"]
+    lead, best = (
+        game_advice.gains.get(game_advice.lead),
+        game_advice.gains.get(game_advice.best),
+    )
+    if game_advice.take != game_advice.lead:
         lines.append(
-            f"    No level or pool is significantly better. The best, {one.lead}, gains "
+            f"    No level or pool is significantly better. The best, {game_advice.lead}, gains "
             f"{lead}"
         )
     elif lead is not None:
         lines.append(f"    Gain over mars (game, seat): {lead}")
-    if best is not None and one.best != one.lead:
-        lines.append(f"    Best of all estimators: {one.best} gains {best}")
-    if used is not None and used in one.gains:
-        lines.append(f"    The recipe's {used} gains {one.gains[used]}")
+    if best is not None and game_advice.best != game_advice.lead:
+        lines.append(f"    Best of all estimators: {game_advice.best} gains {best}")
+    if used is not None and used in game_advice.gains:
+        lines.append(f"    The recipe's {used} gains {game_advice.gains[used]}")
     elif used not in (None, REFERENCE):
         lines.append(f"    The recipe's {used} was not measured")
-    good = [f"    Choice {k}: {v}" for k, v in one.choices.items() if v.is_significant]
+    good = [
+        f"    Choice {k}: {v}"
+        for k, v in game_advice.choices.items()
+        if v.is_significant
+    ]
     lines += good
-    if num := len(one.choices) - len(good):
+    if num := len(game_advice.choices) - len(good):
         lines.append(f"    Choices without a significant gain (p >= {ALPHA}): {num}")
-    if one.unchanged:
-        lines.append(f"    Choices that change no run: {'; '.join(one.unchanged)}")
+    if game_advice.unchanged:
+        lines.append(
+            f"    Choices that change no run: {'; '.join(game_advice.unchanged)}"
+        )
     return lines
 
 
-def missing_text(num: int) -> str:
+def missing_text(num_missing: int) -> str:
     """How many runs are missing, and what to do."""
-    what = "1 run is missing" if num == 1 else f"{num} runs are missing"
-    return f"{what}; run python benchmarks/credit_bench.py"
+    subject = (
+        "1 run is missing" if num_missing == 1 else f"{num_missing} runs are missing"
+    )
+    return f"{subject}; run python benchmarks/credit_bench.py"

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from transformers import PrinterCallback
 
-from arena_studio.report.page import read_run_files, report_page
+from arena_studio.report.run_files import read_run_files
+from arena_studio.report.run_report import report_page
 from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.runs.callbacks.against_start import AgainstStart

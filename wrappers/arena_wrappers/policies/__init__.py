@@ -38,5 +38,4 @@ from arena_wrappers.policies.basic import own_prompt as own_prompt
 from arena_wrappers.policies.basic import policies as policies
 from arena_wrappers.policies.basic import turn_seed as turn_seed
 from arena_wrappers.policies.basic import without_noise as without_noise
-from arena_wrappers.policies.basic import wrapped as wrapped
 from arena_wrappers.policies.shared import SharedPolicy as SharedPolicy

@@ -9,22 +9,20 @@ import inspect
 import os
 import random
 import re
-import shutil
 import struct
 import sys
-import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 from arena_envs.bots import Bot, bots, make_bot
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import Door, Expression, expression, split
 from arena_envs.game import AnyGame
-from arena_envs.hostile import break_markup, printable
+from arena_envs.hostile import break_markup, wrapped
 from arena_envs.registration import games
 from arena_envs.trust import NotTrusted, require_operator
 from arena_wrappers.prompts import (
@@ -485,17 +483,6 @@ _ONE_LINE = (  # the rules want a line break before the action, which ends what 
     'Type your reply in one line. A message, where the rules allow one, ends with ".", "!" or '
     '"?" before the action.'
 )
-
-
-def wrapped(text: str, stream: TextIO) -> str:
-    """The text, printable, with long lines wrapped at words if the stream is a terminal."""
-    text = printable(text)
-    if not stream.isatty():
-        return text
-    width = shutil.get_terminal_size().columns
-    wrap = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
-    lines = text.split("\n")
-    return "\n".join(wrap.fill(line) if len(line) > width else line for line in lines)
 
 
 class HumanPolicy:

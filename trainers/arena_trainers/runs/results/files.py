@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs.game import bounds_of
-from arena_studio.report.charts import PICTURED, charts_of, figure_of
+from arena_studio.report.charts import PICTURED, figure_of
+from arena_studio.report.curves import charts_of
 from arena_trainers.runs.folder import METRICS, RESULTS
 from arena_trainers.runs.results.measure import GameOutcome
 from arena_trainers.runs.results.metrics import read_metrics

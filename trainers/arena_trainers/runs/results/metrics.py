@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from arena_studio.report.page import metric_records
+from arena_studio.report.run_files import metric_records
 from arena_trainers.runs.results.measure import Measurement
 from arena_wrappers.records import whole_file
 

@@ -1,0 +1,173 @@
+"""The report of runs, once or again while they go on."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from arena_studio.report.charts import LegendEntry, chart_svg, legend_of
+from arena_studio.report.comparison import (
+    compared_charts,
+    compared_tables,
+    link_of,
+    name_sources,
+    setting_table,
+    start_table,
+)
+from arena_studio.report.curves import charts_of, missing_from
+from arena_studio.report.page import rendered
+from arena_studio.report.replay_data import packed, page_data
+from arena_studio.report.run_files import RunFiles, read_runs
+from arena_studio.report.tables import fact_table, result_tables, source_link
+from arena_wrappers.records import write_whole
+
+SCRIPTS = ("replay.js", "report.js")
+
+
+def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
+    """The report of runs.
+
+    Args:
+        runs: the files of the runs, see `read_runs`; several are compared.
+        live_seconds: seconds after which the page reloads itself; 0 for a page that does not.
+
+    Raises:
+        ModuleNotFoundError: Jinja or matplotlib is not installed.
+        ValueError: the runs have no game in common.
+    """
+    is_one = len(runs) == 1
+    named_runs = list(runs) if is_one else name_sources(runs)
+    starts = None if is_one else start_table(named_runs)
+    tables = result_tables(runs[0].results) if is_one else compared_tables(named_runs)
+    if not is_one and (settings := setting_table(named_runs)).rows:
+        tables.append(settings)
+    episodes = [line for run in named_runs for line in run.episodes]
+    return rendered(
+        "report.html",
+        scripts=SCRIPTS,
+        title=", ".join(run.name for run in named_runs),
+        live_seconds=live_seconds,
+        num_runs=len(named_runs),
+        num_episodes=len(episodes),
+        left=sum(run.left for run in named_runs),
+        missing=[
+            _run_prefix(run, named_runs) + text
+            for run in named_runs
+            for text in run.missing
+        ],
+        absent=[
+            f"{_run_prefix(run, named_runs)}No curve, as metrics.jsonl has no values: {', '.join(names)}."
+            for run in named_runs
+            if (names := missing_from(run.metrics))
+        ],
+        bad=[
+            (_run_prefix(run, named_runs) + file, line)
+            for run in named_runs
+            for file, line in run.bad
+        ],
+        tables=tables,
+        commands=[
+            (run.name, run.results["command"])
+            for run in named_runs
+            if run.results.get("command")
+        ],
+        facts=fact_table({run.name: run.results for run in named_runs}),
+        configs=[(run.name, run.config) for run in named_runs if run.config],
+        charts=_charts(named_runs),
+        sources=[_sources(run, named_runs) for run in named_runs if run.episodes],
+        starts=starts if starts and starts.rows else None,
+        data=packed(page_data(episodes)),
+    )
+
+
+def _run_prefix(run: RunFiles, runs: Sequence[RunFiles]) -> str:
+    """The start of a sentence on a run, where there are several."""
+    return "" if len(runs) == 1 else f"{run.name}: "
+
+
+def _charts(runs: Sequence[RunFiles]) -> list[tuple[str, str, list[LegendEntry]]]:
+    """Title, SVG and legend of each chart."""
+    steps = [record["step"] for run in runs for record in run.metrics]
+    last_step = max(steps, default=1)
+    link = partial(link_of, runs)
+    if len(runs) == 1:
+        charts = charts_of(runs[0].metrics, runs[0].results)
+    else:
+        charts = compared_charts(runs)
+    return [
+        (chart.title, chart_svg(chart, number, last_step, link), legend_of(chart))
+        for number, chart in enumerate(charts)
+    ]
+
+
+def _sources(
+    run: RunFiles, runs: Sequence[RunFiles]
+) -> tuple[str, list[tuple[str, str]]]:
+    """Heading, and text and link of each source of episodes of a run."""
+    source_by_moment = dict.fromkeys(
+        (line.moment or line.source, line.source) for line in run.episodes
+    )
+    heading = "Episodes" if len(runs) == 1 else f"Episodes of {run.name}"
+    return heading, [(text, source_link(source)) for text, source in source_by_moment]
+
+
+SECONDS = 30  # between two pages
+RESULTS = "results.json"  # a run writes it at its end
+WATCHED = ("*.jsonl", "*.yaml", "results.json", "rollouts/step-*.jsonl")
+Stamp = tuple[str, int, int]  # path, time and size of a file
+
+
+def follow(
+    path: Path,
+    folders: Sequence[Path],
+    num_groups: int,
+    *,
+    seconds: int = SECONDS,
+    wait: Callable[[float], object] = time.sleep,
+) -> tuple[list[RunFiles], bool]:
+    """Writes a report anew while files of its runs change; returns when all runs have ended.
+
+    The page is live: it reloads itself. The last page, also that after Ctrl-C, is not.
+
+    Args:
+        path: the HTML file.
+        folders: the run folders.
+        num_groups: groups of episodes to show of each step.
+        seconds: time between two looks at the files, and between reloads of the page.
+        wait: waits for a number of seconds.
+
+    Returns:
+        The files of the runs in the last page, and whether all runs have ended.
+
+    Raises:
+        ValueError: as `read_runs` and `report_page` do.
+    """
+    old_stamps: list[Stamp] = []
+    try:
+        while not _have_ended(folders):
+            paths = {
+                watched
+                for folder in folders
+                for pattern in WATCHED
+                for watched in folder.glob(pattern)
+            }
+            stamps = [_stamp(path) for path in sorted(paths)]
+            if stamps != old_stamps:
+                runs = read_runs(folders, num_groups)
+                write_whole(path, report_page(*runs, live_seconds=seconds))
+                old_stamps = stamps
+            wait(seconds)
+    except KeyboardInterrupt:
+        pass  # the page must stop to reload itself
+    runs = read_runs(folders, num_groups)
+    write_whole(path, report_page(*runs))
+    return runs, _have_ended(folders)
+
+
+def _stamp(path: Path) -> Stamp:
+    status = path.stat()
+    return str(path), status.st_mtime_ns, status.st_size
+
+
+def _have_ended(folders: Sequence[Path]) -> bool:
+    return all((folder / RESULTS).is_file() for folder in folders)

@@ -1,0 +1,72 @@
+"""The games that can be played in a browser, and their own opponents."""
+
+from functools import lru_cache
+from typing import Any
+
+import arena_envs
+from arena_envs.catalogue import GAMES
+from arena_envs.checks import install_advice
+from arena_envs.game import AnyGame
+from arena_eval.baselines import solver_of
+from arena_studio.web.refusal import Refused
+from arena_wrappers import make_policy
+from arena_wrappers.prompts.pages import title_of
+
+KEPT = 200  # tables, policies and solved games that stay in memory
+
+
+def game_named(id: str) -> AnyGame:
+    """The rules of a registered game; raises Refused for another id."""
+    if id not in listed():
+        raise Refused(404, f"There is no game {id!r:.80}.")
+    return arena_envs.make_game(id)
+
+
+@lru_cache(1)
+def listed() -> dict[str, dict[str, Any]]:
+    """The games that can be played here: facts by id."""
+    facts_by_id = {}
+    missing = arena_envs.missing_games()
+    for info in arena_envs.game_infos():
+        if info.id in missing:
+            continue
+        game = arena_envs.make_game(info.id)
+        facts_by_id[info.id] = {
+            "id": info.id,
+            "title": title_of(game) if info.id in GAMES else info.id,
+            "players": game.num_players,
+            "kind": game.kind,
+            "information": game.information,
+            "talk": game.num_actions is None,
+        }
+    return facts_by_id
+
+
+def missing_note() -> str:
+    """Which games are left out because their extras are not installed; empty if none is."""
+    missing = arena_envs.missing_games()
+    if not missing:
+        return ""
+    advice = install_advice(",".join(sorted({*missing.values()})))
+    return f"Not installed: {', '.join(missing)}; {advice}"
+
+
+@lru_cache(KEPT)
+def opponents_of(id: str) -> tuple[str, ...]:
+    """The opponents that a game offers by itself: strings of policies."""
+    game = game_named(id)
+    names = ["random", solver_of(game)]
+    for bot in GAMES[id].bots if id in GAMES else ():
+        names += [f"{bot}:honest", f"{bot}:greedy"] if _has_styles(bot) else [bot]
+    is_open = game.information == "perfect" and not game.simultaneous
+    if is_open and game.num_players > 1 and game.num_actions is not None:
+        names += ["mcts:100", "mcts:1000"]
+    return tuple(name for name in names if name is not None)
+
+
+def _has_styles(bot: str) -> bool:
+    try:
+        make_policy(bot)
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,105 @@
+"""The commands of `arena board`."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena_trainers.cli.errors import usage_errors
+from arena_trainers.cli.options import (
+    AllowCodeOption,
+    FilesArgument,
+    PolicyArgument,
+    PolicyOptions,
+    SuiteOption,
+    TimeoutOption,
+    group,
+)
+from arena_trainers.cli.progress import running
+from arena_wrappers import make_policy
+
+MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
+
+board_app = group(
+    "board",
+    "Measure models on suites of games, in a form that anyone can verify.",
+)
+
+
+@board_app.command("run")
+def run_board(
+    policy: PolicyArgument,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The submission.")],
+    suite: SuiteOption = "standard",
+    name: Annotated[str, typer.Option(help="Name in the table.")] = "",
+    allow_code: AllowCodeOption = False,
+    *,
+    timeout: TimeoutOption = None,
+) -> None:
+    """Play a suite, and write a submission.
+
+    The policy plays every game of the suite, plain, disguised and with another prompt, in
+    every seat, on seeds that follow from the suite's hash. Replies of lm:, api: and vllm: policies end after the
+    suite's number of tokens. After a stop, or if episodes were lost, the same command goes on.
+
+    For example:
+
+    arena board run cfr --out cfr.jsonl
+
+    arena board run api:MODEL@URL --suite mars --name "my model" --out mine.jsonl
+    """
+    from arena_eval.tournament import load_suite, play_suite
+
+    with usage_errors():
+        loaded_suite = load_suite(suite, allow_code=allow_code)
+        max_tokens = loaded_suite.given["max_tokens"] if MODEL.match(policy) else None
+        (player,) = PolicyOptions(max_new_tokens=max_tokens).policies([policy])
+        if isinstance(player, str):
+            player = make_policy(player)
+    advice = f"finished episodes are in {out}; the same command goes on"
+    with running(advice, policies=[policy]) as bar, usage_errors():
+        play_suite(loaded_suite, player, out, name=name, timeout=timeout, progress=bar)
+    typer.echo(f"{out} is finished; check it: arena board verify {out} --suite {suite}")
+
+
+@board_app.command("verify")
+def verify_board(
+    files: FilesArgument,
+    suite: SuiteOption = "standard",
+    allow_code: AllowCodeOption = False,
+) -> None:
+    """Play the episodes of submissions again; status 1 if one does not hold.
+
+    For example: arena board verify cfr.jsonl
+    """
+    from arena_eval.tournament import load_suite, verify_submission
+
+    with usage_errors():
+        loaded_suite = load_suite(suite, allow_code=allow_code)
+    for path in files:
+        try:
+            submission = verify_submission(path, loaded_suite, allow_code=allow_code)
+        except (ValueError, OSError) as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(1) from None
+        typer.echo(
+            f"{path}: {len(submission.episodes)} episodes of {submission.name} hold"
+        )
+
+
+@board_app.command("page")
+def page_board(
+    files: FilesArgument,
+    suite: SuiteOption = "standard",
+    allow_code: AllowCodeOption = False,
+) -> None:
+    """Verify submissions, and print their table as Markdown.
+
+    For example: arena board page *.jsonl
+    """
+    from arena_eval.tournament import load_suite, submissions_page
+
+    with usage_errors():
+        loaded_suite = load_suite(suite, allow_code=allow_code)
+        typer.echo(submissions_page(files, loaded_suite, allow_code=allow_code))

@@ -1,0 +1,237 @@
+"""The command `arena compare`."""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from arena_envs import make
+from arena_envs.doors import split
+from arena_envs.game import AnyGame
+from arena_envs.trust import named_only
+from arena_trainers.cli.arguments import read_env, split_commas
+from arena_trainers.cli.errors import usage_errors
+from arena_trainers.cli.options import (
+    AgainstOption,
+    AllowCodeOption,
+    CsvOption,
+    EpisodesOption,
+    JsonOption,
+    LatexOption,
+    PolicyOptions,
+    SeedOption,
+    TimeoutOption,
+    with_policy_options,
+)
+from arena_trainers.cli.output import one_form, show, show_warnings
+from arena_trainers.cli.progress import running
+from arena_trainers.cli.report import report as write_page
+from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes
+from arena_trainers.runs.folder import CONFIG
+from arena_trainers.runs.recipe import load_recipe
+from arena_wrappers import Policy, as_policy
+
+SUITE = "transfer"  # of `arena compare` without --suite and --games
+
+
+@with_policy_options
+def compare(
+    base: Annotated[str, typer.Argument(metavar="BASE")],
+    trained: Annotated[str, typer.Argument(metavar="TRAINED")],
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SUITE",
+            help="A suite of arena board, or a YAML file. [default: transfer]",
+        ),
+    ] = None,
+    games: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--games",
+            "-g",
+            metavar="GAME,GAME",
+            help="These games instead of a suite; repeatable.",
+            callback=split_commas,
+        ),
+    ] = None,
+    against: AgainstOption = None,
+    num_episodes: Annotated[
+        int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
+    ] = 100,
+    seed: SeedOption = 0,
+    equal_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--equal-tokens",
+            help="Also the plurality of as many replies of one seat as a team's tokens buy.",
+        ),
+    ] = False,
+    trained_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GAME,GAME",
+            help="Games of the training. [default: the run's]",
+            callback=split_commas,
+        ),
+    ] = None,
+    allow_code: AllowCodeOption = False,
+    *,
+    policy_options: PolicyOptions,
+    timeout: TimeoutOption = None,
+    out: EpisodesOption = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="PAGE", help="Write a page; needs --out.")
+    ] = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    as_latex: LatexOption = False,
+) -> None:
+    """Compare two policies on the same seeds and seats.
+
+    The difference of their returns is paired by seeds, and recomputed from replayed records. In
+    cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
+    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
+    TRAINED, or by --trained-on. With --out the same command goes on after a stop or lost
+    episodes, as `arena eval` does.
+
+    For example:
+
+    arena compare lm:runs/a/start lm:runs/a/model --suite mars --out a.jsonl
+
+    arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
+    """
+    from arena_eval.comparison import ComparisonPlan, comparison_table
+
+    with usage_errors():
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        _check_report(report, out)
+        opponents, prompt = _compared_games(suite, games, against, allow_code)
+        known_games, trained_on_ids = training_games(
+            trained, trained_on, allow_code=allow_code
+        )
+        base_policy, trained_policy = _policy_pair(policy_options, base, trained)
+        with _games_of_suite(is_default=not (games or suite)):
+            plan = ComparisonPlan(
+                base_policy,
+                trained_policy,
+                opponents,
+                prompt=policy_options.wrapper,
+                defaults=prompt,
+                seed=seed,
+                num_episodes=num_episodes,
+                out=out,
+                timeout=timeout,
+                trained_on=known_games,
+                equal_tokens=equal_tokens,
+            )
+    with running(kept_episodes(out), policies=[base, trained]) as bar:
+        records = [{**row, "trained_on": trained_on_ids} for row in plan.run(bar)]
+    show_warnings([*plan.warnings])
+    show(form, records, records, lambda _: [comparison_table(records)])
+    _write_report(report, out)
+    exit_if_lost(plan.unanswered, out)
+
+
+def _check_report(report: Path | None, out: Path | None) -> None:
+    if report and out is None:
+        raise ValueError("want --out FILE with --report, got none; add it")
+
+
+def _write_report(report: Path | None, out: Path | None) -> None:
+    if report and out is not None:
+        with redirect_stdout(sys.stderr):
+            write_page(paths=[out], out=report)
+
+
+@contextmanager
+def _games_of_suite(*, is_default: bool) -> Iterator[None]:
+    """Says in an error that the games are those of a suite, if nobody named them."""
+    try:
+        yield
+    except ValueError as error:
+        if not is_default:
+            raise
+        raise ValueError(
+            f"no --games are given, so that all games of the suite {SUITE} are played, and one "
+            f"cannot be: {error}; name games: --games kuhn_poker"
+        ) from error
+
+
+def _policy_pair(
+    policy_options: PolicyOptions, base: str, trained: str
+) -> "tuple[Policy, Policy]":
+    """Both policies; the same one twice if the strings are equal."""
+    specs = [base] if base == trained else [base, trained]
+    pair = policy_options.policies(specs)
+    if len(pair) != len(specs):
+        raise ValueError(f"want two policies, got {len(pair)}: name past:RUN@STEP")
+    return as_policy(pair[0]), as_policy(pair[-1])
+
+
+def _compared_games(
+    suite: str | None,
+    games: Sequence[str] | None,
+    against: Sequence[str] | None,
+    allow_code: bool,
+) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
+    """The opponents by game, and prompt options; --games are in place of a suite's."""
+    from arena_eval.tournament import load_suite
+
+    if games and suite:
+        raise ValueError("want --suite or --games, got both; leave one out")
+    if games:
+        return dict.fromkeys(games, against or ()), {}
+    suite_settings = load_suite(suite or SUITE, allow_code=allow_code).given
+    opponents = {
+        entry["game"]: against or entry["opponents"]
+        for entry in suite_settings["games"]
+    }
+    return opponents, suite_settings["prompts"]["plain"]
+
+
+def training_games(
+    policy: str, game_names: Sequence[str] | None, *, allow_code: bool = False
+) -> tuple[list[AnyGame] | None, list[str]]:
+    """The games that a model was trained on, as given or as the runs of its folder say.
+
+    Args:
+        policy: the model.
+        game_names: the games, where an operator names them.
+        allow_code: whether the files of the runs may name code.
+    """
+    from arena_trainers.train.games import checked_entry, expanded
+
+    if game_names:
+        games_of_operator = [read_env(name, None, None).game for name in game_names]
+        return games_of_operator, list(game_names)
+    listing: list[str | Mapping[str, Any]] = []
+    visited_runs: set[Path] = set()
+    while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
+        folder = Path(match[2]).absolute()
+        run = _run_with(folder)
+        if run is None or run in visited_runs:
+            break
+        visited_runs.add(run)
+        settings = load_recipe(str(run / CONFIG))
+        games = settings.get("games") or ()
+        listing += split(games) if isinstance(games, str) else games
+        policy = f"lm:{settings.get('model')}"  # the run that it started from
+    with named_only(allow_code=allow_code):
+        entries = [*map(checked_entry, expanded(listing))]
+        trained_games = [
+            make(entry["id"], **entry.get("params", {})).game for entry in entries
+        ]
+    return trained_games or None, [str(entry["id"]) for entry in entries]
+
+
+def _run_with(folder: Path) -> Path | None:
+    """The run that holds a model's folder, at most two levels above; None without one."""
+    for candidate in (folder, *folder.parents[:2]):
+        if (candidate / CONFIG).is_file():
+            return candidate
+    return None
