@@ -37,7 +37,7 @@ from arena_trainers.checkpoint import step_of
 from arena_trainers.cli.options import usage_errors
 from arena_trainers.data import Example, legal_play
 from arena_trainers.lm import LMPolicy, lora_config, model_folder
-from arena_trainers.offline.sft import warm_start
+from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs.settings import build_configs, load_recipe
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer

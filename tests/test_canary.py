@@ -140,8 +140,8 @@ OTHERS = {
     "cli/train.py:loop_help": OWN,
     "credit/testing/check.py:check_state": OWN,
     "curricula/testing.py:check_alike": OWN,
-    "data/columns.py:to_dataset": OWN,
-    "data/columns.py:union": OWN,
+    "data/turns.py:to_dataset": OWN,
+    "data/origin.py:union": OWN,
     "evaluate/matches.py:EvaluationPlan._found": OWN,
     "processes.py:sendable": OWN,
     "tournament/board.py:_begun": OWN,
@@ -340,7 +340,7 @@ def of_rows(folder: Path) -> None:
     import pyarrow.parquet as parquet
 
     from arena_trainers.data import read_origin
-    from arena_trainers.data.columns import _KEY
+    from arena_trainers.data.origin import _KEY
     from arena_trainers.runs.rows import without_defaults
     from arena_trainers.runs.start import tiny_tokenizer_of
     from arena_wrappers import PromptOptions
@@ -428,7 +428,7 @@ def of_advice(folder: Path) -> None:
 
 
 def of_conversations(folder: Path) -> None:
-    from arena_trainers.data.built_in import _general_rows
+    from arena_trainers.data.built_in.mixture import _general_rows
 
     said = {"messages": [{"role": r, "content": "a"} for r in ("user", "assistant")]}
     for mutant in mutants(said):

@@ -6,7 +6,7 @@ from datasets import Dataset
 from torch.nn.functional import logsigmoid
 from transformers import TrainerCallback
 
-from arena_trainers.offline.pairs import MAX_REPETITIONS, _repeated
+from arena_trainers.offline.kto import MAX_REPETITIONS, _repeated
 from arena_trainers.offline.protocol import Cut, Given, row_trainer
 from arena_trainers.runs.settings import trainer_args
 

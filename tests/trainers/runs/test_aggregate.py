@@ -9,7 +9,7 @@ from arena_trainers.data import (
     rows_to_dataset,
     write_rows,
 )
-from arena_trainers.offline.row_file import newest_of_kind, write_aggregated
+from arena_trainers.offline.aggregation import newest_of_kind, write_aggregated
 from arena_wrappers import PromptOptions
 
 FACTS = {"game": "general", "seat": 0, "turn": 0, "sample": 0, "policy": "general"}

@@ -12,7 +12,7 @@ import numpy as np
 
 from arena_credit import Credit, TurnBatch
 from arena_eval.rollouts import Rollout, TurnCredit
-from arena_trainers.data import rows
+from arena_trainers.data.recorded_play import joined as joined_episodes
 from arena_trainers.train.records import TurnRecord, turn_weights
 from arena_wrappers import Episode
 
@@ -117,6 +117,6 @@ def trees_of(rollouts: Sequence[Rollout]) -> list[list[Rollout]]:
 def joined(trees: Iterable[Sequence[Rollout]]) -> list[Rollout]:
     """The rollouts of all trees in one list; `parent` counts within the list."""
     whole = [*trees]
-    episodes = rows.joined([episode for episode, _ in tree] for tree in whole)
+    episodes = joined_episodes([episode for episode, _ in tree] for tree in whole)
     credit = (credit for tree in whole for _, credit in tree)
     return [Rollout(*pair) for pair in zip(episodes, credit, strict=True)]

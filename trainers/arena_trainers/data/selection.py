@@ -10,38 +10,35 @@ from typing import Any
 from arena_envs.doors import Door
 from arena_envs.game import check_int
 from arena_envs.trust import named_only
-from arena_trainers.data.columns import want_episodes
-from arena_trainers.data.rows import (
-    AnyRow,
-    Completion,
-    Dropped,
-    Pair,
-    Row,
-    content_of,
-    draw,
-    games_of,
-    rules_key,
-)
+from arena_trainers.data.arguments import draw
+from arena_trainers.data.recorded_play import games_of, rules_key
+from arena_trainers.data.rows import AnyRow, Completion, Dropped, Pair, Row, content_of
+from arena_trainers.data.turns import want_episodes
 from arena_wrappers import Episode, without_lost
 from arena_wrappers.play import readable
 from arena_wrappers.records import is_unreadable
 
 Chosen = Iterable[AnyRow | Dropped]
 _OURS = ("episodes", "seed")  # arguments of a selector that are no options
-_HERE = "arena_trainers.data"
+_BUILT_IN = "arena_trainers.data.built_in"
 selectors: Door[Chosen] = Door(
     "selector",
     "arena.selectors",
     {
-        name: f"{_HERE}.built_in:{name}"
-        for name in (
-            *("wins", "best_of_group", "solver_replies", "mixed", "outcome_pairs"),
-            *("branch_pairs", "feedback_pairs", "judged_pairs", "rule_labels"),
-            *("solver_labels", "revisions"),
-        )
+        "wins": f"{_BUILT_IN}.returns:wins",
+        "best_of_group": f"{_BUILT_IN}.returns:best_of_group",
+        "solver_replies": f"{_BUILT_IN}.solver:solver_replies",
+        "mixed": f"{_BUILT_IN}.mixture:mixed",
+        "outcome_pairs": f"{_BUILT_IN}.returns:outcome_pairs",
+        "branch_pairs": f"{_BUILT_IN}.branches:branch_pairs",
+        "feedback_pairs": f"{_BUILT_IN}.verdicts:feedback_pairs",
+        "judged_pairs": f"{_BUILT_IN}.judge:judged_pairs",
+        "rule_labels": f"{_BUILT_IN}.verdicts:rule_labels",
+        "solver_labels": f"{_BUILT_IN}.solver:solver_labels",
+        "revisions": f"{_BUILT_IN}.revisions:revisions",
     },
     given=_OURS,
-    kit=f"{_HERE}.testing:check_selector",
+    kit="arena_trainers.data.testing:check_selector",
 )
 
 

@@ -14,15 +14,9 @@ from typing import Any
 
 import arena_envs
 from arena_envs.doors import BrokenPromise, broken
-from arena_trainers.data.rows import (
-    GENERAL,
-    Dropped,
-    Heard,
-    Row,
-    content_of,
-    draw,
-    joined,
-)
+from arena_trainers.data.arguments import draw
+from arena_trainers.data.recorded_play import joined
+from arena_trainers.data.rows import GENERAL, Dropped, Heard, Row, content_of
 from arena_trainers.data.selection import Chosen
 from arena_wrappers import (
     Branching,

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs.extras import import_extra
-from arena_trainers.data.columns import JSON_LINES, columns
+from arena_trainers.data.columns import columns
+from arena_trainers.data.origin import JSON_LINES
 from arena_trainers.data.rows import (
     GENERAL,
     AnyRow,

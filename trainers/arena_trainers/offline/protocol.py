@@ -93,7 +93,7 @@ row_trainers: Door[RowTrainer] = Door(
     "arena.trainers",
     {
         "dpo": "arena_trainers.offline.pairs:dpo",
-        "kto": "arena_trainers.offline.pairs:kto",
+        "kto": "arena_trainers.offline.kto:kto",
         "reward": "arena_trainers.offline.pairs:reward",
         "sft": "arena_trainers.offline.sft:sft",
     },

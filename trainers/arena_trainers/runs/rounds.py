@@ -43,8 +43,8 @@ from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.models import ADAPTER, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
+from arena_trainers.offline.aggregation import newest_of_kind, write_aggregated
 from arena_trainers.offline.protocol import row_trainer
-from arena_trainers.offline.row_file import newest_of_kind, write_aggregated
 from arena_trainers.runs.folder import (
     CONFIG,
     RESULTS,

@@ -38,7 +38,7 @@ from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.context import context_length
 from arena_trainers.lm.policy import CHECKED, LMPolicy
 from arena_trainers.matchmaking.protocol import SELF
-from arena_trainers.offline.sft import warm_start
+from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.terminal import Console
 from arena_trainers.train.config import TurnGRPOConfig
