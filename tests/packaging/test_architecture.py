@@ -207,10 +207,8 @@ def test_the_folders_of_the_trainer_import_those_below_them() -> None:
 BASE = {
     "checkpoint",
     "finite",
-    "losses",
     "options",
     "processes",
-    "rewards",
     "terminal",
     "trial",
 }  # modules below all folders

@@ -12,12 +12,8 @@ torch = pytest.importorskip("torch")
 import arena_envs  # noqa: E402
 from arena_envs.doors import BrokenPromise  # noqa: E402
 from arena_trainers import losses  # noqa: E402
-from arena_trainers.losses import (  # type: ignore[attr-defined] # noqa: E402
-    Choice,
-    Seen,
-    Weight,
-    terms_of,
-)
+from arena_trainers.losses import Choice, Seen, terms_of  # noqa: E402
+from arena_trainers.options import Weight  # noqa: E402
 from arena_trainers.train import forward as module  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")

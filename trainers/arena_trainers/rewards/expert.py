@@ -1,0 +1,34 @@
+"""The reward for the actions of a solver: `expert_match`."""
+
+import functools
+from typing import Any
+
+from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy
+from arena_wrappers.policies import own_prompt
+
+
+def expert_match(
+    episode: Episode,
+    turn: Turn,
+    state: Any,
+    game: Any,
+    *,
+    solver: str,
+    share: float = 0.5,
+) -> float:
+    """1 if a solver gives the action at least this `share` of its best action's probability."""
+    policy = _expert(solver)
+    if turn.invalid is not None:
+        return 0.0
+    if not hasattr(policy, "action_probs"):
+        raise ValueError(f"want a solver with action_probs, got {solver!r}; choose cfr")
+    request = TurnRequest.at(game, state, own_prompt(policy) or PromptOptions())
+    ((probs, _),) = policy.action_probs([request])
+    chances = dict(zip(request.legal, probs, strict=True))
+    played = chances.get(game.action_text(state, turn.action), 0.0)
+    return float(played >= share * max(probs))
+
+
+@functools.cache
+def _expert(solver: str) -> Any:
+    return make_policy(solver)

@@ -1,0 +1,27 @@
+"""The check of a reward."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from arena_envs import make_game
+from arena_envs.doors import broken
+from arena_wrappers import play
+from arena_wrappers.play import turn_states
+
+
+def check_reward(reward: Callable[..., Any], game: Any, **options: Any) -> None:
+    """Checks a reward in random play: a finite number, and the same for the same turn.
+
+    Raises:
+        BrokenPromise: names the first promise that it breaks.
+    """
+    rules = make_game(game)
+    for episode in play(game, "random", range(3)):
+        pairs = zip(episode.turns, turn_states(episode, rules), strict=True)
+        for turn, state in pairs:
+            found = [reward(episode, turn, state, rules, **options) for _ in range(2)]
+            if not all(isinstance(x, int | float) and math.isfinite(x) for x in found):
+                broken("finite", f"got {found[0]!r} for turn {turn.index}")
+            if found[0] != found[1]:
+                broken("same", f"got {found[0]!r}, then {found[1]!r} for a turn")
