@@ -7,7 +7,14 @@ from pathlib import Path
 
 from arena_envs.doors import BrokenPromise
 
-_PACKAGES = ("arena_envs", "arena_wrappers", "arena_trainers")
+_PACKAGES = (
+    "arena_envs",
+    "arena_credit",
+    "arena_wrappers",
+    "arena_eval",
+    "arena_studio",
+    "arena_trainers",
+)
 
 
 @contextmanager
