@@ -1,15 +1,16 @@
 """The selector of better and worse replies at the branches of turn trees: `branch_pairs`."""
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Literal
 
 from arena_envs.game import check_number
 from arena_trainers.data.arguments import Policies, check_share
 from arena_trainers.data.built_in.siblings import (
     Sibling,
-    _different,
-    _why_not,
     families,
+    first_difference,
+    reason_to_drop,
 )
 from arena_trainers.data.recorded_play import facts_of, pieces_of
 from arena_trainers.data.rows import Dropped, Pair
@@ -59,30 +60,36 @@ def branch_pairs(
         if level == 1:
             raise ValueError("want level below 1, got 1; give 0.95")
     parents = {episode.parent for episode in episodes}
-    alone = [n for n, e in enumerate(episodes) if e.parent is None and n not in parents]
-    if alone:
-        yield Dropped("an episode that did not branch", len(alone))
+    num_alone = 0
+    for number, episode in enumerate(episodes):
+        if episode.parent is None and number not in parents:
+            num_alone += 1
+    if num_alone:
+        yield Dropped("an episode that did not branch", num_alone)
     for family in families(episodes, seed, policies, level or 0.95):
         if len(family) == 1:
             yield Dropped("a branch where all candidates say the same")
-        better = family[:-1] if pairs == "all" else family[:1]
-        for place, one in enumerate(better):
-            for other in family[place + 1 :] if pairs == "all" else family[1:][-1:]:
-                yield _of_siblings(one, other, margin, level)
+        elif pairs == "all":
+            for better, worse in combinations(family, 2):
+                yield _pair(better, worse, margin, level)
+        else:
+            yield _pair(family[0], family[-1], margin, level)
 
 
-def _of_siblings(
-    one: Sibling, other: Sibling, margin: float, level: float | None
+def _pair(
+    better: Sibling, worse: Sibling, margin: float, level: float | None
 ) -> Pair | Dropped:
-    found = _why_not(one, other, margin)
-    said = _different(one.turn, other.turn)
-    if found is not None or said is None:
-        return found or Dropped("their prompts differ before their replies do")
-    if level is not None and not one.low > other.high:
+    dropped = reason_to_drop(better, worse, margin)
+    if dropped is not None:
+        return dropped
+    turns = first_difference(better.turn, worse.turn)
+    if turns is None:
+        return Dropped("their prompts differ before their replies do")
+    if level is not None and not better.low > worse.high:
         return Dropped(f"intervals of values at level {level:g} overlap")
     return Pair(
-        **facts_of(one.episode, said[0], "better and worse reply of a state"),
-        chosen=pieces_of([said[0]]),
-        rejected=pieces_of([said[1]], lambda turn: True),
-        margin=one.value - other.value,
+        **facts_of(better.episode, turns[0], "better and worse reply of a state"),
+        chosen=pieces_of([turns[0]]),
+        rejected=pieces_of([turns[1]], lambda turn: True),
+        margin=better.value - worse.value,
     )

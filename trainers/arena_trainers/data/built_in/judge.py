@@ -1,14 +1,15 @@
 """The selector by a model that grades replies: `judged_pairs`."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from statistics import fmean
-from typing import Any
+from typing import NamedTuple
 
 from arena_envs.game import check_int
 from arena_trainers.data.arguments import Policies, draw
-from arena_trainers.data.built_in.questions import Asked, _asked, _teacher
+from arena_trainers.data.built_in.questions import Question, policy_of, questions_of
 from arena_trainers.data.recorded_play import facts_of, pieces_of, rules_key
 from arena_trainers.data.rows import Dropped, Pair
 from arena_wrappers import (
@@ -25,7 +26,7 @@ GRADING = (
     "better. Say why in a sentence, then end with the sum, from 0 to 5."
 )
 
-_GRADE = re.compile(r"(?<![\w./])(?<!of )[0-5](?:\.\d{1,9})?(?!\.?\w)")
+_GRADE_FORM = re.compile(r"(?<![\w./])(?<!of )[0-5](?:\.\d{1,9})?(?!\.?\w)")
 
 AT_ONCE = 256  # grades that a judge is asked for
 
@@ -53,49 +54,71 @@ def judged_pairs(
         policies: names of those who learn; None for all.
     """
     check_int("num_grades", num_grades, 1, 100)
-    judging, prompts = _teacher(judge), dict[Any, dict[str, Asked]]()
-    found = _asked(episodes, seed, policies)
-    for one in sorted(found, key=lambda one: one.request.seed):
-        texts = tuple(message["content"] for message in one.turn.messages)
-        key = (rules_key(one.episode), one.episode.seed, one.turn.policy, texts)
-        prompts.setdefault(key, {}).setdefault(one.turn.reply, one)
-    several = [list(one.values()) for one in prompts.values() if len(one) > 1]
-    if same := len(prompts) - len(several):
-        yield Dropped("all replies to its prompt are the same", same)
-    asked = [one for replies in several for one in replies]
-    grades = iter(_grades(judging, asked, seed, num_grades))
-    for replies in several:
-        pairs = [(next(grades), one) for one in replies]
-        graded = [(g, draw(seed, o.turn.reply), o) for g, o in pairs if g is not None]
-        low, _, worst = min(graded, default=(0.0, 0, None))
-        high, _, best = max(graded, default=(0.0, 0, None))
-        if best is None or worst is None or high == low:
+    grader = policy_of(judge)
+    prompts: dict[Hashable, dict[str, Question]] = {}
+    questions = questions_of(episodes, seed, policies)
+    for question in sorted(questions, key=attrgetter("request.seed")):
+        episode, turn = question.episode, question.turn
+        texts = tuple(message["content"] for message in turn.messages)
+        prompt = (rules_key(episode), episode.seed, turn.policy, texts)
+        prompts.setdefault(prompt, {}).setdefault(turn.reply, question)
+    groups = [list(replies.values()) for replies in prompts.values()]
+    groups = [group for group in groups if len(group) > 1]
+    if num_alike := len(prompts) - len(groups):
+        yield Dropped("all replies to its prompt are the same", num_alike)
+    questions = [question for group in groups for question in group]
+    grades = iter(_grades(grader, questions, seed, num_grades))
+    for group in groups:
+        graded = []
+        for question in group:
+            grade = next(grades)
+            if grade is not None:
+                lot = draw(seed, question.turn.reply)
+                graded.append(_Graded(grade, lot, question))
+        if not graded:
             yield Dropped("the judge sees no difference, or gave no grades")
             continue
+        best = max(graded, key=attrgetter("grade", "lot"))
+        worst = min(graded, key=attrgetter("grade", "lot"))
+        if best.grade == worst.grade:
+            yield Dropped("the judge sees no difference, or gave no grades")
+            continue
+        turn = best.question.turn
         yield Pair(
-            **facts_of(best.episode, best.turn, f"graded by {judging.name}"),
-            chosen=pieces_of([best.turn], lambda turn: True),
-            rejected=pieces_of([worst.turn], lambda turn: True),
-            margin=high - low,
+            **facts_of(best.question.episode, turn, f"graded by {grader.name}"),
+            chosen=pieces_of([turn], lambda turn: True),
+            rejected=pieces_of([worst.question.turn], lambda turn: True),
+            margin=best.grade - worst.grade,
         )
 
 
+class _Graded(NamedTuple):
+    """A reply with its grade, and a draw that decides between equal grades."""
+
+    grade: float
+    lot: int
+    question: Question
+
+
 def _grades(
-    judge: Policy, asked: Sequence[Asked], seed: int, num: int
+    judge: Policy, questions: Sequence[Question], seed: int, num: int
 ) -> Iterator[float | None]:
     """The mean grade of the reply of each turn; None where none can be read."""
     size = max(AT_ONCE // num, 1)
-    for start in range(0, len(asked), size):
+    for start in range(0, len(questions), size):
         requests = []
-        for one in asked[start : start + size]:
-            prompt = told(GRADING.format(fenced(one.turn.reply)), one.turn.messages)
-            asks = replace(one.request, messages=prompt, legal=[*"012345"])
+        for question in questions[start : start + size]:
+            prompt = told(
+                GRADING.format(fenced(question.turn.reply)), question.turn.messages
+            )
+            request = replace(question.request, messages=prompt, legal=[*"012345"])
             lots = [draw(seed, i, [m["content"] for m in prompt]) for i in range(num)]
-            requests += [replace(asks, seed=lot) for lot in lots]
-        read = list(map(_grade, judge.act(requests)))
-        for first in range(0, len(read), num):
-            known = [x for x in read[first : first + num] if x is not None]
-            yield fmean(known) if known else None
+            requests += [replace(request, seed=lot) for lot in lots]
+        grades = list(map(_grade, judge.act(requests)))
+        for first in range(0, len(grades), num):
+            of_reply = grades[first : first + num]
+            readable = [grade for grade in of_reply if grade is not None]
+            yield fmean(readable) if readable else None
 
 
 def _grade(reply: Reply) -> float | None:
@@ -103,5 +126,5 @@ def _grade(reply: Reply) -> float | None:
     if reply.error is not None:
         raise ValueError(f"the judge gave no reply: {reply.error}")
     text = after_reasoning(reply.text)
-    found = _GRADE.findall(text) if isinstance(text, str) else ()
-    return float(found[-1]) if found and float(found[-1]) <= 5 else None
+    numbers = _GRADE_FORM.findall(text) if isinstance(text, str) else ()
+    return float(numbers[-1]) if numbers and float(numbers[-1]) <= 5 else None

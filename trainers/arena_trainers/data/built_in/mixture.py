@@ -75,30 +75,36 @@ def _general_rows(path: Path) -> list[Completion]:
     rows = []
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
-            try:
-                messages: list[Message] = json.loads(line)["messages"]
-                roles = [message["role"] for message in messages]
-                texts = [message["content"] for message in messages]
-            except (ValueError, TypeError, KeyError):
-                roles, texts = [], []
-            if (
-                len(roles) < 2
-                or roles[-1] != "assistant"
-                or not all(isinstance(text, str) for text in texts)
-            ):
+            messages = _messages(line)
+            if messages is None:
                 raise ValueError(
                     f"{path}, line {number}: want an object with messages that end with "
                     f"one of the assistant, got {line[:60]!r}"
                 )
-            facts = {"seat": 0, "turn": 0, "seed": number, "sample": 0}
             rows.append(
                 Completion(
-                    **facts,  # type: ignore[arg-type] # numbers
+                    seat=0,
+                    turn=0,
+                    seed=number,
+                    sample=0,
                     game=GENERAL,
                     policy=GENERAL,
                     reason="general conversation",
                     prompt=messages[:-1],
-                    completion=[Said(texts[-1], None)],
+                    completion=[Said(messages[-1]["content"], None)],
                 )
             )
     return rows
+
+
+def _messages(line: str) -> list[Message] | None:
+    """The messages of a line; None if it is no conversation that ends with a reply."""
+    try:
+        messages: list[Message] = json.loads(line)["messages"]
+        roles = [message["role"] for message in messages]
+        texts = [message["content"] for message in messages]
+    except (ValueError, TypeError, KeyError):
+        return None
+    if len(messages) < 2 or roles[-1] != "assistant":
+        return None
+    return messages if all(isinstance(text, str) for text in texts) else None

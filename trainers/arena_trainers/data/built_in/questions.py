@@ -1,7 +1,7 @@
 """Recorded turns as questions to another policy: a solver or a judge."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_trainers.data.arguments import Policies, chosen_policies, draw
 from arena_trainers.data.recorded_play import games_of, rules_key
@@ -17,16 +17,29 @@ from arena_wrappers import (
 from arena_wrappers.prompts import seat_options
 
 
-class Asked(NamedTuple):
-    """A turn of the record, as a question to the solver."""
+class Question(NamedTuple):
+    """A turn of the record, as a question to another policy.
+
+    Attributes:
+        episode: the record.
+        turn: the turn.
+        request: the prompt of the turn, in its state.
+        options: how replies are read.
+    """
 
     episode: Episode
     turn: Turn
     request: TurnRequest
     options: PromptOptions
 
+    def action_of(self, reply: str) -> Any:
+        """The action that a reply is read as, or an `InvalidReply`."""
+        request = self.request
+        return self.options.parse(request.game, request.state, reply, request.legal)
 
-def _teacher(solver: str | Policy) -> Policy:
+
+def policy_of(solver: str | Policy) -> Policy:
+    """The policy of an option, which may be its string."""
     if isinstance(solver, str):
         return make_policy(solver)
     if not hasattr(solver, "act"):
@@ -34,36 +47,37 @@ def _teacher(solver: str | Policy) -> Policy:
     return solver
 
 
-def _asked(episodes: Sequence[Episode], seed: int, policies: Policies) -> list[Asked]:
+def questions_of(
+    episodes: Sequence[Episode], seed: int, policies: Policies
+) -> list[Question]:
     """The turns of the policies that learn, with the states in which they were taken."""
-    wanted = chosen_policies(episodes, policies)
+    learners = chosen_policies(episodes, policies)
     games = games_of(episodes)
-    found = []
+    questions = []
     for number, episode in enumerate(episodes):
         game = games[rules_key(episode)]
         options = {
             turn.seat: seat_options(episode.prompt, turn.seat)
             for turn in episode.turns
-            if turn.policy in wanted
+            if turn.policy in learners
         }
         if not options:
             continue
         for turn, state in zip(episode.turns, turn_states(episode, game), strict=True):
-            if turn.policy not in wanted:
+            if turn.policy not in learners:
                 continue
-            facts = (seed, episode.seed, episode.sample, turn.seat, turn.index)
             request = TurnRequest(
-                number,
-                turn.index,
-                turn.seat,
-                game,
-                state,
-                turn.messages,
-                (),
-                turn.legal,
-                draw(*facts),
-                options[turn.seat].reply_format,
+                episode=number,
+                turn=turn.index,
+                seat=turn.seat,
+                game=game,
+                state=state,
+                messages=turn.messages,
+                context_ids=(),
+                legal=turn.legal,
+                seed=draw(seed, episode.seed, episode.sample, turn.seat, turn.index),
+                reply_format=options[turn.seat].reply_format,
                 date=options[turn.seat].date,
             )
-            found.append(Asked(episode, turn, request, options[turn.seat]))
-    return found
+            questions.append(Question(episode, turn, request, options[turn.seat]))
+    return questions

@@ -1,10 +1,10 @@
 """Selectors by the returns of episodes: `wins`, `best_of_group`, `outcome_pairs`."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
-from operator import attrgetter, itemgetter
-from typing import Any
+from operator import attrgetter
+from typing import NamedTuple
 
 from arena_envs.game import AnyGame, bounds_of, check_bool, check_number
 from arena_trainers.data.arguments import Policies, check_share, draw
@@ -25,7 +25,13 @@ from arena_wrappers import (
     Episode,
 )
 
-_Scored = tuple[float, int, Trajectory]
+
+class _Scored(NamedTuple):
+    """A trajectory with its R of `best_of_group`, and a draw that decides between equal R."""
+
+    score: float
+    lot: int
+    trajectory: Trajectory
 
 
 def wins(
@@ -60,38 +66,54 @@ def wins(
     check_bool("weighted", weighted)
     if top is not None:
         check_share("top", top)
-    found = trajectories(episodes, policies)
+    seats = trajectories(episodes, policies)
     games = games_of(episodes)
     limit = 0.0 if above is None else above
     check_number("above", limit)
-    kept = [one for one in found if one.value > limit]
-    reason, missed = f"return above {limit:g}", f"return not above {limit:g}"
-    if top is not None:
-        pools: dict[Any, list[Trajectory]] = {}
-        for one in found:
-            pools.setdefault((*rules_key(one.episode), one.seat), []).append(one)
-        kept = []
-        for pool in pools.values():
-            pool.sort(key=lambda one: (-one.value, _lot(one, seed)))
-            kept += pool[: math.ceil(top * len(pool))]
-        reason, missed = f"top {top:.0%} of the seat", f"below the top {top:.0%}"
-    if len(kept) < len(found):
-        yield Dropped(missed, len(found) - len(kept))
-    for one in kept:
-        share = _share(one, games[rules_key(one.episode)])
-        yield from completions(one, reason, share if weighted else 1.0)
+    if top is None:
+        selected = [trajectory for trajectory in seats if trajectory.value > limit]
+        reason = f"return above {limit:g}"
+        reason_to_drop = f"return not above {limit:g}"
+    else:
+        selected = _top_of_each_seat(seats, top, seed)
+        reason = f"top {top:.0%} of the seat"
+        reason_to_drop = f"below the top {top:.0%}"
+    if len(selected) < len(seats):
+        yield Dropped(reason_to_drop, len(seats) - len(selected))
+    for trajectory in selected:
+        share = _share(trajectory, games[rules_key(trajectory.episode)])
+        yield from completions(trajectory, reason, share if weighted else 1.0)
 
 
-def _lot(one: Trajectory, seed: int) -> int:
+def _top_of_each_seat(
+    seats: Sequence[Trajectory], top: float, seed: int
+) -> list[Trajectory]:
+    """The share of the highest returns of each game and seat."""
+    pools: dict[Hashable, list[Trajectory]] = {}
+    for trajectory in seats:
+        pools.setdefault(_pool_key(trajectory), []).append(trajectory)
+    selected: list[Trajectory] = []
+    for pool in pools.values():
+        pool.sort(key=lambda trajectory: (-trajectory.value, _lot(trajectory, seed)))
+        selected += pool[: math.ceil(top * len(pool))]
+    return selected
+
+
+def _pool_key(trajectory: Trajectory) -> Hashable:
+    """The game with its parameters, and the seat."""
+    return (*rules_key(trajectory.episode), trajectory.seat)
+
+
+def _lot(trajectory: Trajectory, seed: int) -> int:
     """Decides between equal returns."""
-    replies = [turn.reply for turn in one.turns]
-    return draw(seed, one.start, one.episode.sample, replies)
+    replies = [turn.reply for turn in trajectory.turns]
+    return draw(seed, trajectory.start, trajectory.episode.sample, replies)
 
 
-def _share(one: Trajectory, game: AnyGame) -> float:
+def _share(trajectory: Trajectory, game: AnyGame) -> float:
     """The return on the scale from the game's lowest (0) to its highest return (1)."""
     low, high = bounds_of(game)
-    return (one.value - low) / (high - low)
+    return (trajectory.value - low) / (high - low)
 
 
 def best_of_group(
@@ -127,49 +149,52 @@ def best_of_group(
     check_number("above", above)
     check_number("lambda_tokens", lambda_tokens, 0)
     games = games_of(episodes)
-    pools: dict[Any, list[_Scored]] = {}
-    found = trajectories(episodes, policies)
-    for group in ([*same] for _, same in groupby(found, attrgetter("start"))):
+    pools: dict[Hashable, list[_Scored]] = {}
+    seats = trajectories(episodes, policies)
+    for _, members in groupby(seats, attrgetter("start")):
+        group = list(members)
         if len(group) == 1:
             yield Dropped("the only episode of its start")
             continue
         game = games[rules_key(group[0].episode)]
-        best = max(_scored(group, game, lambda_tokens, seed), key=itemgetter(0, 1))
-        pools.setdefault((*rules_key(best[2].episode), best[2].seat), []).append(best)
+        scored = _scored(group, game, lambda_tokens, seed)
+        best = max(scored, key=attrgetter("score", "lot"))
+        pools.setdefault(_pool_key(best.trajectory), []).append(best)
         yield Dropped("not the best of its group", len(group) - 1)
     for pool in pools.values():
-        ranked = sorted(pool, key=itemgetter(0, 1), reverse=True)
-        kept = ranked[: math.ceil(top * len(pool))]
-        for score, _, one in kept:
+        ranked = sorted(pool, key=attrgetter("score", "lot"), reverse=True)
+        selected = ranked[: math.ceil(top * len(pool))]
+        for score, _, trajectory in selected:
             if score > above:
-                yield from completions(one, "best of its group")
+                yield from completions(trajectory, "best of its group")
             else:
                 yield Dropped(f"best of its group, with R not above {above:g}")
-        if len(kept) < len(pool):
-            yield Dropped(f"group below the top {top:.0%}", len(pool) - len(kept))
+        if len(selected) < len(pool):
+            yield Dropped(f"group below the top {top:.0%}", len(pool) - len(selected))
 
 
 def _scored(
     group: Sequence[Trajectory], game: AnyGame, lambda_tokens: float, seed: int
 ) -> list[_Scored]:
     """Each trajectory of a group with its R, and a draw that decides between equal ones."""
-    costs = [_num_tokens(one) if lambda_tokens else 0 for one in group]
-    most = max(costs) or 1
-    return [
-        (_share(one, game) - lambda_tokens * cost / most, _lot(one, seed), one)
-        for one, cost in zip(group, costs, strict=True)
-    ]
+    costs = [_num_tokens(trajectory) if lambda_tokens else 0 for trajectory in group]
+    highest_cost = max(costs) or 1
+    scored = []
+    for trajectory, cost in zip(group, costs, strict=True):
+        score = _share(trajectory, game) - lambda_tokens * cost / highest_cost
+        scored.append(_Scored(score, _lot(trajectory, seed), trajectory))
+    return scored
 
 
-def _num_tokens(one: Trajectory) -> int:
-    for turn in one.turns:
+def _num_tokens(trajectory: Trajectory) -> int:
+    for turn in trajectory.turns:
         if turn.token_ids is None:
             raise ValueError(
-                f"a turn of {turn.policy!r} in {one.episode.game!r}, seed "
-                f"{one.episode.seed}, has no tokens; play with a policy that reports them, "
+                f"a turn of {turn.policy!r} in {trajectory.episode.game!r}, seed "
+                f"{trajectory.episode.seed}, has no tokens; play with a policy that reports them, "
                 "name others in policies, or set lambda_tokens to 0"
             )
-    return sum(len(turn.token_ids or ()) for turn in one.turns)
+    return sum(len(turn.token_ids or ()) for turn in trajectory.turns)
 
 
 def outcome_pairs(
@@ -195,15 +220,17 @@ def outcome_pairs(
         policies: names of those who learn; None for all.
     """
     check_number("margin", margin, 0)
-    groups: dict[Any, list[Trajectory]] = {}
-    for one in trajectories(episodes, policies):
-        first = tuple(message["content"] for message in one.turns[0].messages)
-        groups.setdefault((one.start, first), []).append(one)
+    groups: dict[Hashable, list[Trajectory]] = {}
+    for trajectory in trajectories(episodes, policies):
+        prompt = tuple(message["content"] for message in trajectory.turns[0].messages)
+        groups.setdefault((trajectory.start, prompt), []).append(trajectory)
     for group in groups.values():
         if len(group) == 1:
             yield Dropped("no other episode with its first prompt")
             continue
-        best = max(group, key=lambda one: (one.value, _lot(one, seed)))
+        best = max(
+            group, key=lambda trajectory: (trajectory.value, _lot(trajectory, seed))
+        )
         for worse in group:
             if worse is best:
                 continue
@@ -215,29 +242,30 @@ def outcome_pairs(
 
 def _pair(best: Trajectory, worse: Trajectory) -> Pair | Dropped:
     """Two conversations, or the first turn in which two trajectories differ."""
-    better, other = (next(conversations(one.turns)) for one in (best, worse))
+    better_turns = next(conversations(best.turns))
+    worse_turns = next(conversations(worse.turns))
     reason = "better and worse conversation of one start"
-    if len(better) < len(best.turns) or len(other) < len(worse.turns):
-        pairs = zip(best.turns, worse.turns, strict=False)
-        differ = (
-            p for p in pairs if p[0].reply != p[1].reply or not have_same_prompt(*p)
-        )
-        found = next(differ, None)
-        if found is None:
+    if len(better_turns) < len(best.turns) or len(worse_turns) < len(worse.turns):
+        # prompts that show one state: turns are compared, not conversations
+        for better_turn, worse_turn in zip(best.turns, worse.turns, strict=False):
+            same_prompt = have_same_prompt(better_turn, worse_turn)
+            if better_turn.reply != worse_turn.reply or not same_prompt:
+                break
+        else:
             return Dropped("both say the same")
-        if not have_same_prompt(*found):
+        if not same_prompt:
             return Dropped("their prompts differ before their replies do")
-        better, other = [found[0]], [found[1]]
+        better_turns, worse_turns = [better_turn], [worse_turn]
         reason = "first different turns of one start"
-    if not any(map(is_legal, better)):
+    if not any(map(is_legal, better_turns)):
         return Dropped("the better reply was refused")
-    if [turn.reply for turn in better] == [turn.reply for turn in other]:
+    if [turn.reply for turn in better_turns] == [turn.reply for turn in worse_turns]:
         return Dropped("both say the same")
-    if not have_same_prompt(better[0], other[0]):
+    if not have_same_prompt(better_turns[0], worse_turns[0]):
         return Dropped("their prompts have different tokens")
     return Pair(
-        **facts_of(best.episode, better[0], reason),
-        chosen=pieces_of(better),
-        rejected=pieces_of(other, lambda turn: True),
+        **facts_of(best.episode, better_turns[0], reason),
+        chosen=pieces_of(better_turns),
+        rejected=pieces_of(worse_turns, lambda turn: True),
         margin=best.value - worse.value,
     )

@@ -8,9 +8,9 @@ from arena_envs.game import check_bool, check_number
 from arena_trainers.data.arguments import Policies
 from arena_trainers.data.built_in.siblings import (
     Sibling,
-    _different,
-    _why_not,
     families,
+    first_difference,
+    reason_to_drop,
 )
 from arena_trainers.data.recorded_play import (
     Call,
@@ -72,42 +72,63 @@ def revisions(
         if not best.value > least:
             yield Dropped(f"the best sibling's value is not above {least:g}")
             continue
-        why_not = _why_not(best, worst, margin)
-        yield why_not or _revision(best, worst, note)
-        for turn in calls(best.turn) if good and why_not is None else ():
-            facts = facts_of(best.episode, turn, "best sibling")
-            yield Completion(**facts, completion=_rest(best, turn))
-    for one in trajectories(episodes, policies):
-        for turns in conversations(one.turns):
-            before = [turn for turn in one.turns if turn.index == turns[0].index - 1]
+        dropped = reason_to_drop(best, worst, margin)
+        if dropped is not None:
+            yield dropped
+            continue
+        yield _revision(best, worst, note)
+        if good:
+            for turn in calls(best.turn):
+                facts = facts_of(best.episode, turn, "best sibling")
+                yield Completion(**facts, completion=_continuation(best, turn))
+    yield from _corrected_retries(episodes, policies)
+
+
+def _corrected_retries(
+    episodes: Sequence[Episode], policies: Policies
+) -> Iterator[Completion | Dropped]:
+    """The conversations in which a legal reply follows a refused one in the same state."""
+    for trajectory in trajectories(episodes, policies):
+        for turns in conversations(trajectory.turns):
+            before = [
+                turn for turn in trajectory.turns if turn.index == turns[0].index - 1
+            ]
             pairs = pairwise([*before[-1:], *turns])
-            corrected = [a for a, b in pairs if not is_legal(a) and is_legal(b)]
-            if any(turn.action is None for turn in corrected):  # in the same state
-                facts = facts_of(one.episode, turns[0], "a refused reply, corrected")
+            # where an invalid reply played no action, the seat is asked in the same state
+            is_corrected = any(
+                not is_legal(turn) and is_legal(later) and turn.action is None
+                for turn, later in pairs
+            )
+            if is_corrected:
+                facts = facts_of(
+                    trajectory.episode, turns[0], "a refused reply, corrected"
+                )
                 yield Completion(**facts, completion=pieces_of(turns))
-            elif one.episode.parent is None:
+            elif trajectory.episode.parent is None:
                 yield Dropped("nothing was refused and then corrected")
 
 
 def _revision(good: Sibling, bad: Sibling, note: str) -> Completion | Dropped:
-    said = _different(good.turn, bad.turn)
-    if said is None:
+    turns = first_difference(good.turn, bad.turn)
+    if turns is None:
         return Dropped("their prompts differ before their replies do")
-    ids = said[1].token_ids
+    better_turn, worse_turn = turns
+    ids = worse_turn.token_ids
     if ids is not None and not bad.turn.truncated:
         ids = ids[:-1]  # without the end token
     pieces: list[Piece] = [
-        Said(said[1].reply, ids, counts=False, ends=False),
+        Said(worse_turn.reply, ids, counts=False, ends=False),
         Said(f"\n{note}</think>", None, ends=False),
-        *_rest(good, said[0]),
+        *_continuation(good, better_turn),
     ]
-    facts = facts_of(good.episode, said[1], "worst sibling, note, best sibling")
+    facts = facts_of(good.episode, worse_turn, "worst sibling, note, best sibling")
     return Completion(**facts, completion=pieces)
 
 
-def _rest(one: Sibling, said: Turn) -> list[Piece]:
+def _continuation(sibling: Sibling, turn: Turn) -> list[Piece]:
     """The conversation of a sibling from the branch on; a call of its turn is one of its own."""
-    if isinstance(said, Call):
-        return pieces_of([said])
-    own = [turn for turn in one.episode.turns if turn.seat == one.turn.seat]
-    return pieces_of(next(conversations(own[one.turn.index :])))
+    if isinstance(turn, Call):
+        return pieces_of([turn])
+    seat = sibling.turn.seat
+    seat_turns = [played for played in sibling.episode.turns if played.seat == seat]
+    return pieces_of(next(conversations(seat_turns[sibling.turn.index :])))

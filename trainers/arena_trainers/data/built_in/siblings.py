@@ -1,6 +1,7 @@
 """The different replies at each branch of turn trees, with their values Q(state, reply)."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ class Sibling(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    paid: float  # on average over the episodes with this candidate's reply
+    value: float  # the mean return from here on of the episodes with this candidate's reply
     lot: int
     episode: Episode
     turn: Turn
@@ -78,7 +79,7 @@ def families(
     Raises:
         ValueError: a parent is missing.
     """
-    wanted = chosen_policies(episodes, policies)
+    learners = chosen_policies(episodes, policies)
     children: dict[int, list[int]] = {}
     for number, episode in enumerate(episodes):
         if episode.parent is None:
@@ -89,20 +90,23 @@ def families(
                 f"{len(episodes)} episodes; pass all episodes of a call of play"
             )
         children.setdefault(episode.parent, []).append(number)
-    found = []
+    branches = []
     players = _players(episodes)
     for parent, numbers in children.items():
-        told = episodes, children, players[parent]
-        family = [_candidate(*told, number, seed) for number in numbers]
-        if family[0].turn.policy in wanted:
-            found.append(sorted(family, key=lambda one: one[:2], reverse=True))
+        family = [
+            _candidate(number, episodes, children, players[parent], seed)
+            for number in numbers
+        ]
+        if family[0].turn.policy in learners:
+            family.sort(key=attrgetter("value", "lot"), reverse=True)
+            branches.append(family)
 
-    def place(family: Sequence[_Candidate]) -> tuple[object, ...]:
+    def start(family: Sequence[_Candidate]) -> tuple[object, ...]:
         best = family[0].episode
-        samples = sorted(one.episode.sample for one in family)
+        samples = sorted(candidate.episode.sample for candidate in family)
         return (*rules_key(best), best.seed, best.branch, samples)
 
-    return _valued(sorted(found, key=place), level)
+    return _with_values(sorted(branches, key=start), level)
 
 
 def _players(episodes: Sequence[Episode]) -> list[tuple[tuple[int, str], ...]]:
@@ -119,62 +123,87 @@ def _players(episodes: Sequence[Episode]) -> list[tuple[tuple[int, str], ...]]:
 
 
 def _candidate(
+    number: int,
     episodes: Sequence[Episode],
     children: dict[int, list[int]],
     players: tuple[tuple[int, str], ...],
-    number: int,
     seed: int,
 ) -> _Candidate:
+    """The candidate that an episode stands for, with the mean of its descendants' returns."""
     episode = episodes[number]
-    place = episode.branch or 0
-    turn = episode.turns[place]
-    line, paid = [number], []
-    for one in line:  # grows while it is read
-        line += children.get(one, [])
-        turns = episodes[one].turns[place:]
-        paid.append(sum(t.reward for t in turns if t.seat == turn.seat))
+    branch = episode.branch or 0
+    turn = episode.turns[branch]
+    descendants, returns = [number], []
+    for descendant in descendants:  # grows while it is read
+        descendants += children.get(descendant, [])
+        turns = episodes[descendant].turns[branch:]
+        returns.append(sum(t.reward for t in turns if t.seat == turn.seat))
     lot = draw(seed, episode.game, episode.seed, episode.sample, turn.reply)
-    return _Candidate(sum(sorted(paid)) / len(paid), lot, episode, turn, players)
+    # sorted, so that the sum does not depend on the order of the episodes
+    value = sum(sorted(returns)) / len(returns)
+    return _Candidate(value, lot, episode, turn, players)
 
 
-def _valued(found: Sequence[Sequence[_Candidate]], level: float) -> list[list[Sibling]]:
+def _with_values(
+    branches: Sequence[Sequence[_Candidate]], level: float
+) -> list[list[Sibling]]:
     """The families with their equal replies merged, each with the value of its state."""
-    every = [one for family in found for one in family]
-    states: dict[Any, int] = {}
-    replies: dict[str, int] = {}
+    candidates = [candidate for family in branches for candidate in family]
     values = reply_values(
-        np.array([one.paid for one in every], float),
-        np.array([states.setdefault(one.state, len(states)) for one in every], int),
-        np.array([replies.setdefault(one.reply, len(replies)) for one in every], int),
+        np.array([candidate.value for candidate in candidates], float),
+        _numbers([candidate.state for candidate in candidates]),
+        _numbers([candidate.reply for candidate in candidates]),
         level,
     )
-    columns = (values.mean, values.low, values.high, values.size)
-    facts = [*zip(*(column.tolist() for column in columns), strict=True)]
-    numbers, merged = iter(values.of.tolist()), []
-    for family in found:
-        last: dict[int, _Candidate] = {}
-        for one in family:
-            number = next(numbers)
-            last[number] = max(last.get(number, one), one, key=lambda c: c.lot)
-        siblings = [Sibling._make((*facts[n], *one[1:4])) for n, one in last.items()]
-        siblings.sort(key=lambda one: (one.value, one.lot), reverse=True)
+    pairs = iter(values.of.tolist())  # the number of each candidate's state and reply
+    merged = []
+    for family in branches:
+        representatives: dict[int, _Candidate] = {}  # by state and reply
+        for candidate in family:
+            pair = next(pairs)
+            representative = representatives.get(pair, candidate)
+            if candidate.lot > representative.lot:
+                representative = candidate
+            representatives[pair] = representative
+        siblings = [
+            Sibling(
+                value=float(values.mean[pair]),
+                low=float(values.low[pair]),
+                high=float(values.high[pair]),
+                size=int(values.size[pair]),
+                lot=candidate.lot,
+                episode=candidate.episode,
+                turn=candidate.turn,
+            )
+            for pair, candidate in representatives.items()
+        ]
+        siblings.sort(key=attrgetter("value", "lot"), reverse=True)
         merged.append(siblings)
     return merged
 
 
-def _different(one: Turn, other: Turn) -> tuple[Turn, Turn] | None:
+def _numbers(keys: Sequence[Hashable]) -> np.ndarray:
+    """int64[N]: equal keys have equal numbers, from 0 in the order of their first ones."""
+    number_of: dict[Hashable, int] = {}
+    return np.array([number_of.setdefault(key, len(number_of)) for key in keys], int)
+
+
+def first_difference(first: Turn, second: Turn) -> tuple[Turn, Turn] | None:
     """Two turns, or the first of their calls that differ; None where prompts differ first."""
-    pairs = zip(calls(one), calls(other), strict=False)
-    found = next((pair for pair in pairs if pair[0].reply != pair[1].reply), None)
-    return found if found and have_same_prompt(*found) else None
+    for first_call, second_call in zip(calls(first), calls(second), strict=False):
+        if first_call.reply != second_call.reply:
+            if have_same_prompt(first_call, second_call):
+                return first_call, second_call
+            return None
+    return None
 
 
-def _why_not(one: Sibling, other: Sibling, margin: float) -> Dropped | None:
+def reason_to_drop(better: Sibling, worse: Sibling, margin: float) -> Dropped | None:
     """Why two replies teach nothing, if so."""
-    if one.turn.reply == other.turn.reply:
+    if better.turn.reply == worse.turn.reply:
         return Dropped("equal texts that the rules read differently")
-    if not one.value - other.value > margin:
+    if not better.value - worse.value > margin:
         return Dropped(f"values of siblings differ by no more than {margin:g}")
-    if not is_legal(one.turn):
+    if not is_legal(better.turn):
         return Dropped("the better sibling was refused")
     return None

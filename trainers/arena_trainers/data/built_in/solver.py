@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from arena_trainers.data.arguments import Policies, check_share
-from arena_trainers.data.built_in.questions import Asked, _asked, _teacher
+from arena_trainers.data.built_in.questions import Question, policy_of, questions_of
 from arena_trainers.data.recorded_play import calls, facts_of, is_legal, pieces_of
 from arena_trainers.data.rows import Completion, Dropped, Label, Said
 from arena_wrappers import (
     Episode,
     InvalidReply,
     Policy,
+    Turn,
 )
 from arena_wrappers.policies import addressed
 
@@ -40,23 +41,29 @@ def solver_replies(
     Raises:
         ValueError: the solver gives no reply.
     """
-    teacher = _teacher(solver)
-    asked = _asked(episodes, seed, policies)
-    told = [addressed(one.request, teacher) for one in asked]
-    for one, reply in zip(asked, teacher.act(told) if told else (), strict=True):
+    teacher = policy_of(solver)
+    questions = questions_of(episodes, seed, policies)
+    requests = [addressed(question.request, teacher) for question in questions]
+    replies = teacher.act(requests) if requests else ()
+    for question, reply in zip(questions, replies, strict=True):
         if reply.error is not None:
             raise ValueError(f"{teacher.name} gave no reply: {reply.error}")
-        game, state = one.request.game, one.request.state
-        read = one.options.parse(game, state, reply.text, one.request.legal)
-        if isinstance(read, InvalidReply):
+        if isinstance(question.action_of(reply.text), InvalidReply):
             yield Dropped("the solver's reply is no legal action")
             continue
-        # of an agent, the generation that moved
-        moved = (call for call in calls(one.turn)[::-1] if call.reply == one.turn.reply)
-        turn, same = next(moved, one.turn), reply.text == one.turn.reply
-        said = Said(reply.text, turn.token_ids if same else None)
-        facts = facts_of(one.episode, turn, f"reply of {teacher.name}")
-        yield Completion(**facts, completion=[said])
+        turn = _moving_call(question.turn)
+        is_same = reply.text == question.turn.reply
+        piece = Said(reply.text, turn.token_ids if is_same else None)
+        facts = facts_of(question.episode, turn, f"reply of {teacher.name}")
+        yield Completion(**facts, completion=[piece])
+
+
+def _moving_call(turn: Turn) -> Turn:
+    """The last generation of an agent's turn that was its reply, or the turn."""
+    for call in reversed(calls(turn)):
+        if call.reply == turn.reply:
+            return call
+    return turn
 
 
 def solver_labels(
@@ -84,44 +91,47 @@ def solver_labels(
         policies: names of those who learn; None for all.
     """
     check_share("at_least", at_least)
-    teacher: Any = _teacher(solver)
-    asked = _asked(episodes, seed, policies)
-    legal = [one for one in asked if is_legal(one.turn)]
-    good = _good(teacher, legal, at_least) if legal else []
-    verdicts = {id(one.turn): label for one, label in zip(legal, good, strict=True)}
-    for one in asked:
-        label = verdicts.get(id(one.turn), False)
+    teacher: Any = policy_of(solver)
+    questions = questions_of(episodes, seed, policies)
+    legal = [question for question in questions if is_legal(question.turn)]
+    labels = _labels(teacher, legal, at_least) if legal else []
+    label_of = {
+        id(question.turn): label for question, label in zip(legal, labels, strict=True)
+    }
+    for question in questions:
+        label = label_of.get(id(question.turn), False)
         reason = f"{teacher.name} plays it" if label else f"{teacher.name} avoids it"
-        if not is_legal(one.turn):
+        if not is_legal(question.turn):
             reason = "refused"
-        for turn in calls(one.turn):
-            facts = facts_of(one.episode, turn, reason)
-            said = pieces_of([turn], lambda turn: True)
-            yield Label(**facts, completion=said, label=label)
+        for turn in calls(question.turn):
+            facts = facts_of(question.episode, turn, reason)
+            pieces = pieces_of([turn], lambda turn: True)
+            yield Label(**facts, completion=pieces, label=label)
 
 
-def _good(teacher: Any, asked: Sequence[Asked], at_least: float) -> list[bool]:
+def _labels(teacher: Any, questions: Sequence[Question], at_least: float) -> list[bool]:
     """True for each turn whose action the solver would play."""
-    told = [addressed(one.request, teacher) for one in asked]
-    played = [_canonical(one, one.turn.action) for one in asked]
+    requests = [addressed(question.request, teacher) for question in questions]
+    labels = []
     if hasattr(teacher, "action_probs"):
-        found = teacher.action_probs(told)
-        return [
-            text in one.request.legal
-            and probs[list(one.request.legal).index(text)] >= at_least * max(probs)
-            for one, text, (probs, _) in zip(asked, played, found, strict=True)
-        ]
-    same = []
-    for one, text, reply in zip(asked, played, teacher.act(told), strict=True):
-        game, state, legal = one.request.game, one.request.state, one.request.legal
-        read = one.options.parse(game, state, reply.text, legal)
-        is_action = not isinstance(read, InvalidReply)
-        same.append(is_action and text == _canonical(one, read))
-    return same
+        distributions = teacher.action_probs(requests)
+        for question, (probs, _) in zip(questions, distributions, strict=True):
+            text = _canonical(question, question.turn.action)
+            prob_of = dict(zip(question.request.legal, probs, strict=True))
+            labels.append(
+                text in prob_of and bool(prob_of[text] >= at_least * max(probs))
+            )
+        return labels
+    for question, reply in zip(questions, teacher.act(requests), strict=True):
+        text = _canonical(question, question.turn.action)
+        action = question.action_of(reply.text)
+        is_action = not isinstance(action, InvalidReply)
+        labels.append(is_action and text == _canonical(question, action))
+    return labels
 
 
-def _canonical(one: Asked, action: Any) -> str:
+def _canonical(question: Question, action: Any) -> str:
     """The canonical text of an action, which a record may already hold as text."""
     if isinstance(action, str):
         return action
-    return one.request.game.action_text(one.request.state, action)
+    return question.request.game.action_text(question.request.state, action)

@@ -1,7 +1,7 @@
 """Selectors by the rules' verdict on a reply: `feedback_pairs`, `rule_labels`."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from arena_envs.game import check_number
 from arena_trainers.data.arguments import Policies, draw
@@ -17,6 +17,15 @@ from arena_wrappers import (
     Episode,
     Turn,
 )
+
+
+class _Prompt(NamedTuple):
+    """A prompt of a policy: the start of its group, the role of its call, its texts."""
+
+    start: tuple[Any, ...]
+    policy: str
+    role: str
+    texts: tuple[str, ...]
 
 
 def feedback_pairs(
@@ -35,36 +44,50 @@ def feedback_pairs(
         seed: of the draw among the legal replies at a prompt.
         policies: names of those who learn; None for all.
     """
-    legal: dict[Any, list[Turn]] = {}
-    refused: dict[Any, list[tuple[Trajectory, Turn]]] = {}
-    for one in trajectories(episodes, policies):
-        open_keys: list[Any] = []  # of refused replies that wait for a legal one
-        for turn in one.turns:
-            texts = tuple(message["content"] for message in turn.messages)
-            role = getattr(turn, "role", "")
-            key = (one.start, turn.policy, role, texts)
+    legal: dict[_Prompt, list[Turn]] = {}
+    refused: dict[_Prompt, list[tuple[Trajectory, Turn]]] = {}
+    for trajectory in trajectories(episodes, policies):
+        unanswered: list[
+            _Prompt
+        ] = []  # with refused replies, which wait for a legal one
+        for turn in trajectory.turns:
+            prompt = _Prompt(
+                start=trajectory.start,
+                policy=turn.policy,
+                role=getattr(turn, "role", ""),
+                texts=tuple(message["content"] for message in turn.messages),
+            )
             if not is_legal(turn):
-                refused.setdefault(key, []).append((one, turn))
-                open_keys = [*open_keys, key] if turn.action is None else []
+                refused.setdefault(prompt, []).append((trajectory, turn))
+                if turn.action is None:  # the seat is asked again
+                    unanswered.append(prompt)
+                else:  # another action was played in its place
+                    unanswered = []
                 continue
-            for asked in (key, *(other for other in open_keys if other[2] == role)):
-                legal.setdefault(asked, []).append(turn)
-            open_keys = [other for other in open_keys if other[2] != role]
-    untouched = sum(len(turns) for key, turns in legal.items() if key not in refused)
-    if untouched:
-        yield Dropped("nothing was refused at its prompt", untouched)
-    for key, replies in refused.items():
-        if key not in legal:
+            legal.setdefault(prompt, []).append(turn)
+            for earlier in unanswered:
+                if earlier.role == prompt.role:
+                    legal.setdefault(earlier, []).append(turn)
+            unanswered = [
+                earlier for earlier in unanswered if earlier.role != prompt.role
+            ]
+    num_unrefused = sum(
+        len(turns) for prompt, turns in legal.items() if prompt not in refused
+    )
+    if num_unrefused:
+        yield Dropped("nothing was refused at its prompt", num_unrefused)
+    for prompt, replies in refused.items():
+        if prompt not in legal:
             yield Dropped("no legal reply at its prompt", len(replies))
             continue
-        for one, turn in replies:
-            lot = draw(seed, key, one.episode.sample, turn.reply)
-            better = legal[key][lot % len(legal[key])]
+        for trajectory, turn in replies:
+            lot = draw(seed, tuple(prompt), trajectory.episode.sample, turn.reply)
+            better = legal[prompt][lot % len(legal[prompt])]
             if better.reply == turn.reply:  # what is legal depends on what is hidden
                 yield Dropped("the same reply was legal and refused at its prompt")
                 continue
             yield Pair(
-                **facts_of(one.episode, turn, "legal over refused"),
+                **facts_of(trajectory.episode, turn, "legal over refused"),
                 chosen=pieces_of([better]),
                 rejected=pieces_of([turn], lambda turn: True),
             )
@@ -92,8 +115,8 @@ def rule_labels(
     """
     if min_reward is not None:
         check_number("min_reward", min_reward)
-    for one in trajectories(episodes, policies):
-        for turn in one.turns:
+    for trajectory in trajectories(episodes, policies):
+        for turn in trajectory.turns:
             label, reason = is_legal(turn), "legal"
             if not label:
                 reason = "refused"
@@ -101,6 +124,6 @@ def rule_labels(
                 label = turn.reward >= min_reward
                 side = "at least" if label else "below"
                 reason = f"legal, reward {side} {min_reward:g}"
-            facts = facts_of(one.episode, turn, reason)
-            said = pieces_of([turn], lambda turn: True)
-            yield Label(**facts, completion=said, label=label)
+            facts = facts_of(trajectory.episode, turn, reason)
+            pieces = pieces_of([turn], lambda turn: True)
+            yield Label(**facts, completion=pieces, label=label)
