@@ -28,11 +28,11 @@ from arena_trainers.data.recorded_play import pieces_of as pieces_of
 from arena_trainers.data.recorded_play import trajectories as trajectories
 from arena_trainers.data.rows import Completion as Completion
 from arena_trainers.data.rows import Dropped as Dropped
-from arena_trainers.data.rows import Heard as Heard
 from arena_trainers.data.rows import Label as Label
+from arena_trainers.data.rows import NewMessages as NewMessages
 from arena_trainers.data.rows import Pair as Pair
+from arena_trainers.data.rows import ReplyPart as ReplyPart
 from arena_trainers.data.rows import Row as Row
-from arena_trainers.data.rows import Said as Said
 from arena_trainers.data.rows import messages_of as messages_of
 from arena_trainers.data.selection import Selection as Selection
 from arena_trainers.data.selection import held_out as held_out

@@ -20,11 +20,11 @@ def chosen_policies(
         return played
     if not isinstance(policies, str | list | tuple | set | frozenset):
         raise ValueError(f"want policies as a list of names, got {policies!r:.60}")
-    wanted = {policies} if isinstance(policies, str) else set(map(str, policies))
-    for name in sorted(wanted):
-        told = f"no turn of the episodes is by the policy {name!r}"
-        check_known(name, sorted(played), told)
-    return wanted
+    learners = {policies} if isinstance(policies, str) else set(map(str, policies))
+    for name in sorted(learners):
+        problem = f"no turn of the episodes is by the policy {name!r}"
+        check_known(name, sorted(played), problem)
+    return learners
 
 
 def check_share(name: str, value: object) -> None:
@@ -36,5 +36,5 @@ def check_share(name: str, value: object) -> None:
 
 def draw(seed: int, *facts: Any) -> int:
     """A random integer of 63 bits, which depends on the arguments alone."""
-    told = repr((seed, *facts)).encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest()) >> 1
+    text = repr((seed, *facts)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) >> 1

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from arena_envs.extras import import_extra
 from arena_trainers.data.rows import (
     Completion,
-    Heard,
     Label,
+    NewMessages,
     Pair,
     Piece,
+    ReplyPart,
     Row,
-    Said,
     messages_of,
 )
 from arena_wrappers import Episode
@@ -50,8 +50,10 @@ def load_chat(model: str) -> "Chat":
 
     base = adapter_base(model)
     folder = model_folder(base or model)
-    own = base is not None and (Path(model) / "tokenizer_config.json").is_file()
-    tokenizer = AutoTokenizer.from_pretrained(model if own else folder)
+    has_tokenizer = (
+        base is not None and (Path(model) / "tokenizer_config.json").is_file()
+    )
+    tokenizer = AutoTokenizer.from_pretrained(model if has_tokenizer else folder)
     options = read_prompt_file(prompt_folder(model))
     prompt = options.get("prompt")
     return Chat(
@@ -84,33 +86,37 @@ def columns(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
         ValueError: tokens are not of the tokenizer of `chat`.
     """
     prompt = storable_value([dict(message) for message in row.prompt])
-    found = {name: storable_value(getattr(row, name)) for name in (*FACTS, *CALL)}
-    found["prompt"] = prompt
+    values = {name: storable_value(getattr(row, name)) for name in (*FACTS, *CALL)}
+    values["prompt"] = prompt
     encoded = chat is not None or has_tokens(row)
     if encoded:
         context = [int(i) for i in row.prompt_ids or ()]
         if row.prompt_ids is None and chat is not None:
             context = chat.encode(prompt)
-        found["prompt_ids"] = context
+        values["prompt_ids"] = context
     for name, pieces in zip(row.names, row.texts, strict=True):
-        said = [dict(message) for message in messages_of(pieces)]
-        found[name] = storable_value(said)
+        messages = [dict(message) for message in messages_of(pieces)]
+        values[name] = storable_value(messages)
         if encoded:
             ids, mask = _tokens(pieces, context, chat)
-            found |= {f"{name}_ids": ids, f"{name}_mask": mask}
+            values |= {f"{name}_ids": ids, f"{name}_mask": mask}
             largest = max([*context, *ids])
             if chat is not None and largest >= len(chat.tokenizer):
                 raise ValueError(
                     f"the record has the token {largest}, and the model's tokenizer only "
                     f"{len(chat.tokenizer)}; give the model that played: --model PATH"
                 )
-        elif any(isinstance(p, Said) and not (p.counts and p.ends) for p in pieces):
-            found[f"{name}_parts"] = _parts(pieces)
+        elif any(
+            isinstance(p, ReplyPart) and not (p.counts and p.ends) for p in pieces
+        ):
+            values[f"{name}_parts"] = _parts(pieces)
     if isinstance(row, Pair):
-        return found | {"margin": float(row.margin)}
+        values["margin"] = float(row.margin)
     if isinstance(row, Completion):
-        found["weight"] = float(row.weight)
-    return found | ({"label": row.label} if isinstance(row, Label) else {})
+        values["weight"] = float(row.weight)
+    if isinstance(row, Label):
+        values["label"] = row.label
+    return values
 
 
 def _parts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
@@ -118,7 +124,7 @@ def _parts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
     return [
         {"text": storable_value(p.text), "counts": p.counts, "ends": p.ends}
         for p in pieces
-        if isinstance(p, Said)
+        if isinstance(p, ReplyPart)
     ]
 
 
@@ -132,7 +138,7 @@ def _tokens(
     for piece in pieces:
         if piece.ids is not None:
             new = [int(i) for i in piece.ids]
-        elif isinstance(piece, Heard):
+        elif isinstance(piece, NewMessages):
             prompt = storable_value([dict(message) for message in piece.prompt])
             new = chat.continuation([*context, *ids], prompt)
         else:
@@ -140,8 +146,8 @@ def _tokens(
             encode = chat.reply_ids if begins else chat.text_ids
             new = encode([*context, *ids], storable_value(piece.text), plain=True)
             new = [*new, chat.end_ids[0]] if piece.ends else new
-        begins = isinstance(piece, Heard) or piece.ends
-        counts = not isinstance(piece, Heard) and piece.counts
+        begins = isinstance(piece, NewMessages) or piece.ends
+        counts = not isinstance(piece, NewMessages) and piece.counts
         ids += new
         mask += [int(counts)] * len(new)
     return ids, mask
@@ -179,24 +185,24 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
         raise ValueError("want at least one row, got none; select other episodes")
     for row in rows:
         _check_storable(row)
-    found = [columns(row, chat) for row in rows]
-    examples: dict[
-        str, Any
-    ] = {}  # a value of each column, first those of the longest row
-    for entry in sorted(found, key=len, reverse=True):
-        for name, value in entry.items():
-            examples.setdefault(name, value)
+    entries = [columns(row, chat) for row in rows]
+    # a value of each column, first those of the longest row
+    examples: dict[str, Any] = {}
+    for entry in sorted(entries, key=len, reverse=True):
+        for name, example in entry.items():
+            examples.setdefault(name, example)
     if not any(row.role or row.parent >= 0 for row in rows):
-        examples = {name: x for name, x in examples.items() if name not in CALL}
-    data = {name: [entry.get(name) for entry in found] for name in examples}
+        for name in CALL:
+            examples.pop(name, None)
+    data = {name: [entry.get(name) for entry in entries] for name in examples}
     return datasets.Dataset.from_dict(data, features=_features(datasets, examples))
 
 
-def _check_storable(one: Row | Episode) -> None:
-    if max(one.seed, one.sample) >= MOST:
+def _check_storable(start: Row | Episode) -> None:
+    if max(start.seed, start.sample) >= MOST:
         raise ValueError(
-            f"want seeds and samples below 2**63 in a data set, got seed {one.seed}, "
-            f"sample {one.sample}; play with smaller ones"
+            f"want seeds and samples below 2**63 in a data set, got seed {start.seed}, "
+            f"sample {start.sample}; play with smaller ones"
         )
 
 

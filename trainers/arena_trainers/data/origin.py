@@ -50,28 +50,28 @@ def origin_of(rows: Iterable[Row], episodes: Iterable[Episode]) -> Origin:
     seats: dict[tuple[str, int, int], set[int]] = {}
     for row in rows:
         seats.setdefault((row.game, row.seed, row.sample), set()).add(row.seat)
-    found = []
+    origins = []
     for episode in episodes:
-        own = seats.get((episode.game, episode.seed, episode.sample), ())
+        row_seats = seats.get((episode.game, episode.seed, episode.sample), ())
         spec: dict[str, Any] = {"id": episode.game}
         if episode.params:
             spec["params"] = dict(episode.params)
         if episode.max_turns is not None:
             spec["max_turns"] = episode.max_turns
-        prompts = [seat_options(episode.prompt, seat) for seat in own]
-        found.append(Origin([spec] if own else [], prompts))
-    return union(found)
+        prompts = [seat_options(episode.prompt, seat) for seat in row_seats]
+        origins.append(Origin([spec] if row_seats else [], prompts))
+    return union(origins)
 
 
 def union(origins: Iterable[Origin]) -> Origin:
     """The different games and prompts of all origins, in an order of their own."""
-    found = list(origins)
-    games = {json.dumps(game, sort_keys=True) for one in found for game in one.games}
-    prompts = {
-        json.dumps(vars(options), sort_keys=True)
-        for one in found
-        for options in one.prompts
-    }
+    games: set[str] = set()
+    prompts: set[str] = set()
+    for origin in origins:
+        games |= {json.dumps(game, sort_keys=True) for game in origin.games}
+        prompts |= {
+            json.dumps(vars(options), sort_keys=True) for options in origin.prompts
+        }
     return Origin(
         [json.loads(game) for game in sorted(games)],
         [PromptOptions(**json.loads(options)) for options in sorted(prompts)],
@@ -85,9 +85,9 @@ def only_prompt(origin: Origin) -> PromptOptions:
         ValueError: rows have different ones.
     """
     if len(origin.prompts) != 1:
-        shown = " and ".join(str(vars(options)) for options in origin.prompts)
+        options_text = " and ".join(str(vars(options)) for options in origin.prompts)
         raise ValueError(
-            f"want rows of seats with the same prompt options, got {shown or 'none'}; "
+            f"want rows of seats with the same prompt options, got {options_text or 'none'}; "
             "select from episodes of one kind of prompt, or name the model: --model PATH"
         )
     return origin.prompts[0]
@@ -108,9 +108,9 @@ def read_origin(path: str | PathLike[str]) -> Origin | None:
     parquet = import_extra("pyarrow.parquet", "train")
     if Path(path).suffix in JSON_LINES:
         return None
-    found = (parquet.read_schema(path).metadata or {}).get(_KEY)
-    if found is None:
+    text = (parquet.read_schema(path).metadata or {}).get(_KEY)
+    if text is None:
         return None
-    values = json.loads(found)
+    values = json.loads(text)
     prompts = [PromptOptions(**options) for options in values["prompts"]]
     return Origin(values["games"], prompts)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from arena_envs.game import AnyGame
 from arena_trainers.data.arguments import chosen_policies
-from arena_trainers.data.rows import Completion, Dropped, Heard, Piece, Said
+from arena_trainers.data.rows import Completion, Dropped, NewMessages, Piece, ReplyPart
 from arena_wrappers import Episode, Turn
 from arena_wrappers.play import game_of
 
@@ -35,18 +35,21 @@ def calls(turn: Turn) -> list[Turn]:
     """
     if not turn.generations:
         return [turn]
-    own, found = {**vars(turn), "generations": ()}, list[Turn]()
-    for one in turn.generations:
-        if not one.messages:
+    fields = {**vars(turn), "generations": ()}
+    turn_calls: list[Turn] = []
+    for generation in turn.generations:
+        if not generation.messages:
             raise ValueError(
-                f"want the prompt of each generation, got none for role {one.role!r} of "
+                f"want the prompt of each generation, got none for role {generation.role!r} of "
                 f"{turn.policy!r}; play the episodes again"
             )
-        tokens = ("prompt_ids", "token_ids", "logprobs")
-        own |= {name: getattr(one, name) or None for name in tokens}
-        own |= {"messages": one.messages, "reply": one.text}
-        found.append(Call(**own, role=one.role, parent=one.parent))
-    return found
+        for name in ("prompt_ids", "token_ids", "logprobs"):
+            fields[name] = getattr(generation, name) or None
+        fields["messages"] = generation.messages
+        fields["reply"] = generation.text
+        call = Call(**fields, role=generation.role, parent=generation.parent)
+        turn_calls.append(call)
+    return turn_calls
 
 
 class Trajectory(NamedTuple):
@@ -85,12 +88,12 @@ def games_of(episodes: Iterable[Episode]) -> dict[tuple[str, str], AnyGame]:
         ValueError: a game is unknown, or a parameter does not fit it.
         ImportError: a game cannot be imported.
     """
-    found: dict[tuple[str, str], AnyGame] = {}
+    games: dict[tuple[str, str], AnyGame] = {}
     for episode in episodes:
         key = rules_key(episode)
-        if key not in found:
-            found[key] = game_of(episode)
-    return found
+        if key not in games:
+            games[key] = game_of(episode)
+    return games
 
 
 def trajectories(
@@ -105,20 +108,23 @@ def trajectories(
     Raises:
         ValueError: none of the policies played in any of the episodes.
     """
-    wanted = chosen_policies(episodes, policies)
-    found = []
+    learners = chosen_policies(episodes, policies)
+    seats_that_learn = []
     for episode in episodes:
         seats: dict[int, list[Turn]] = {}
         for turn in episode.turns:
             seats.setdefault(turn.seat, []).append(turn)
         for seat, turns in sorted(seats.items()):
-            if turns[0].policy in wanted:
-                said = [one for turn in turns for one in calls(turn)]
-                found.append(Trajectory(episode, seat, said))
+            if turns[0].policy in learners:
+                all_calls = [call for turn in turns for call in calls(turn)]
+                seats_that_learn.append(Trajectory(episode, seat, all_calls))
     replies = {id(e): tuple((t.policy, t.reply) for t in e.turns) for e in episodes}
-    return sorted(
-        found, key=lambda o: (*o.start, o.episode.sample, replies[id(o.episode)])
-    )
+
+    def order(trajectory: Trajectory) -> tuple[Any, ...]:
+        episode = trajectory.episode
+        return (*trajectory.start, episode.sample, replies[id(episode)])
+
+    return sorted(seats_that_learn, key=order)
 
 
 def conversations(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
@@ -142,8 +148,8 @@ def continues(before: Turn, turn: Turn) -> bool:
     if isinstance(before, Call) or isinstance(turn, Call):
         return False
     if turn.prompt_ids is not None and before.prompt_ids is not None:
-        known = [*before.prompt_ids, *(before.token_ids or ())]
-        return list(turn.prompt_ids[: len(known)]) == known
+        context = [*before.prompt_ids, *(before.token_ids or ())]
+        return list(turn.prompt_ids[: len(context)]) == context
     count = len(before.messages)
     return (
         turn.prompt_ids is None
@@ -153,13 +159,13 @@ def continues(before: Turn, turn: Turn) -> bool:
     )
 
 
-def have_same_prompt(one: Turn, other: Turn) -> bool:
+def have_same_prompt(first: Turn, second: Turn) -> bool:
     """True if two turns read the same messages, and the same tokens if both have them."""
-    if list(one.messages) != list(other.messages):
+    if list(first.messages) != list(second.messages):
         return False
-    if one.prompt_ids is None or other.prompt_ids is None:
+    if first.prompt_ids is None or second.prompt_ids is None:
         return True
-    return list(one.prompt_ids) == list(other.prompt_ids)
+    return list(first.prompt_ids) == list(second.prompt_ids)
 
 
 def is_legal(turn: Turn) -> bool:
@@ -177,49 +183,57 @@ def pieces_of(
         counts: whether the reply of a turn is trained.
     """
     pieces: list[Piece] = []
-    for i, turn in enumerate(turns):
-        if i:
-            before = turns[i - 1]
-            known = len(before.prompt_ids or ()) + len(before.token_ids or ())
-            ids = None if turn.prompt_ids is None else turn.prompt_ids[known:]
-            pieces.append(Heard(turn.messages, len(before.messages) + 1, ids))
-        pieces.append(Said(turn.reply, turn.token_ids, counts(turn)))
+    for number, turn in enumerate(turns):
+        if number:
+            before = turns[number - 1]
+            num_tokens = len(before.prompt_ids or ()) + len(before.token_ids or ())
+            ids = None if turn.prompt_ids is None else turn.prompt_ids[num_tokens:]
+            pieces.append(NewMessages(turn.messages, len(before.messages) + 1, ids))
+        pieces.append(ReplyPart(turn.reply, turn.token_ids, counts(turn)))
     return pieces
 
 
 def facts_of(episode: Episode, turn: Turn, reason: str) -> dict[str, Any]:
     """The facts of a row, and its prompt, as keywords of `Row`."""
-    call = isinstance(turn, Call) and {"role": turn.role, "parent": turn.parent}
-    return {
-        **(call or {}),
-        **{"game": episode.game, "seat": turn.seat, "turn": turn.index},
-        **{"seed": episode.seed, "sample": episode.sample, "policy": turn.policy},
-        **{"reason": reason, "prompt": turn.messages, "prompt_ids": turn.prompt_ids},
+    facts: dict[str, Any] = {
+        "game": episode.game,
+        "seat": turn.seat,
+        "turn": turn.index,
+        "seed": episode.seed,
+        "sample": episode.sample,
+        "policy": turn.policy,
+        "reason": reason,
+        "prompt": turn.messages,
+        "prompt_ids": turn.prompt_ids,
     }
+    if isinstance(turn, Call):
+        facts["role"] = turn.role
+        facts["parent"] = turn.parent
+    return facts
 
 
 def completions(
-    found: Trajectory, reason: str, weight: float = 1.0
+    trajectory: Trajectory, reason: str, weight: float = 1.0
 ) -> Iterator[Completion | Dropped]:
     """The conversations of a seat with a legal reply; refused replies do not count.
 
     A seat without a legal reply is `Dropped`.
     """
-    if not any(map(is_legal, found.turns)):
+    if not any(map(is_legal, trajectory.turns)):
         yield Dropped("no reply was legal")
-    for turns in conversations(found.turns):
+    for turns in conversations(trajectory.turns):
         if any(map(is_legal, turns)):
-            facts = facts_of(found.episode, turns[0], reason)
+            facts = facts_of(trajectory.episode, turns[0], reason)
             yield Completion(**facts, completion=pieces_of(turns), weight=weight)
 
 
 def joined(parts: Iterable[Iterable[Episode]]) -> list[Episode]:
     """Lists of episodes as one; `Episode.parent` counts those of the whole list."""
-    found: list[Episode] = []
+    episodes: list[Episode] = []
     for part in parts:
-        first = len(found)
+        first = len(episodes)
         for episode in part:
             if episode.parent is not None:
                 episode = replace(episode, parent=episode.parent + first)
-            found.append(episode)
-    return found
+            episodes.append(episode)
+    return episodes

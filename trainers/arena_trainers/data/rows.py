@@ -13,7 +13,7 @@ from arena_wrappers import Message
 GENERAL = "general"  # game of rows that are of no episode
 
 
-class Said(NamedTuple):
+class ReplyPart(NamedTuple):
     """A part of a reply, or a whole one.
 
     Attributes:
@@ -29,7 +29,7 @@ class Said(NamedTuple):
     ends: bool = True
 
 
-class Heard(NamedTuple):
+class NewMessages(NamedTuple):
     """The messages that a seat read between two of its replies.
 
     Attributes:
@@ -43,7 +43,7 @@ class Heard(NamedTuple):
     ids: Sequence[int] | None
 
 
-Piece = Said | Heard
+Piece = ReplyPart | NewMessages
 
 
 class Dropped(NamedTuple):
@@ -140,11 +140,11 @@ class Pair(Row):
     names = ("chosen", "rejected")
 
     def __post_init__(self) -> None:
-        said = [messages_of(pieces) for pieces in self.texts]
-        if said[0] == said[1]:
+        texts = [messages_of(pieces) for pieces in self.texts]
+        if texts[0] == texts[1]:
             raise ValueError(
                 f"want a chosen completion that differs from the rejected one, got "
-                f"{said[0][0]['content']!r:.60} as both; leave the pair out"
+                f"{texts[0][0]['content']!r:.60} as both; leave the pair out"
             )
 
 
@@ -154,32 +154,32 @@ AnyRow = Completion | Label | Pair
 def messages_of(pieces: Sequence[Piece]) -> list[Message]:
     """The messages of a completion; parts of one reply are one message.
 
-    >>> messages_of([Said("bet", None, False, False), Said(" no: pass", None)])
+    >>> messages_of([ReplyPart("bet", None, False, False), ReplyPart(" no: pass", None)])
     [{'role': 'assistant', 'content': 'bet no: pass'}]
     """
-    found: list[Message] = []
+    messages: list[Message] = []
     reply = ""
     for piece in pieces:
-        if isinstance(piece, Heard):
-            found += piece.prompt[piece.start :]
+        if isinstance(piece, NewMessages):
+            messages += piece.prompt[piece.start :]
             continue
         reply += piece.text
         if piece.ends:
-            found.append({"role": "assistant", "content": reply})
+            messages.append({"role": "assistant", "content": reply})
             reply = ""
-    return found
+    return messages
 
 
 def content_of(row: Row) -> tuple[Any, ...]:
     """The content that equal rows share: start, texts and label."""
     facts = (row.game, row.seed, row.seat, row.turn, row.policy, row.role, row.parent)
     prompt = tuple(message["content"] for message in row.prompt)
-    said = tuple(tuple(map(_told, pieces)) for pieces in row.texts)
+    texts = tuple(tuple(map(_texts, pieces)) for pieces in row.texts)
     label = row.label if isinstance(row, Label) else False
-    return (type(row).__name__, *facts, prompt, said, label)
+    return (type(row).__name__, *facts, prompt, texts, label)
 
 
-def _told(piece: Piece) -> tuple[str, ...]:
-    if isinstance(piece, Said):
+def _texts(piece: Piece) -> tuple[str, ...]:
+    if isinstance(piece, ReplyPart):
         return piece.text, str(piece.counts)
     return tuple(message["content"] for message in piece.prompt[piece.start :])

@@ -76,15 +76,16 @@ def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
                 f"({episode.lost}); pass arena_wrappers.without_lost(episodes)"
             )
         _check_storable(episode)
-        told = json.loads(episode.to_json())
-        turns = told.pop("turns")
+        fields = json.loads(episode.to_json())
+        turns = fields.pop("turns")
+        fields["num_turns"] = len(turns)
         for place, (turn, values) in enumerate(zip(episode.turns, turns, strict=True)):
             row = _turn_row(episode, turn, values)
             if record:
-                row["record"] = json.dumps(
-                    {"episode": {**told, "num_turns": len(turns)}, "turn": values}
-                )
-            for name, value in {"episode": number, "place": place, **row}.items():
+                row["record"] = json.dumps({"episode": fields, "turn": values})
+            columns["episode"].append(number)
+            columns["place"].append(place)
+            for name, value in row.items():
                 columns[name].append(value)
     return datasets.Dataset.from_dict(columns, features=features)
 
@@ -96,14 +97,24 @@ def _turn_features(datasets: Any, record: bool) -> Any:
     messages = datasets.List({"role": text, "content": text})
     return datasets.Features(
         {
-            **{"prompt": messages, "completion": messages},
-            **{"episode": integer, "place": integer},
-            **{"game": text, "seed": integer, "sample": integer},
-            **{"seat": integer, "turn": integer, "policy": text},
-            **{"legal": datasets.List(text), "is_valid": datasets.Value("bool")},
-            **{"reward": number, "return": number},
-            **{name: datasets.List(integer) for name in ("prompt_ids", "token_ids")},
-            **{name: datasets.List(number) for name in ("logprobs", "entropies")},
+            "prompt": messages,
+            "completion": messages,
+            "episode": integer,
+            "place": integer,
+            "game": text,
+            "seed": integer,
+            "sample": integer,
+            "seat": integer,
+            "turn": integer,
+            "policy": text,
+            "legal": datasets.List(text),
+            "is_valid": datasets.Value("bool"),
+            "reward": number,
+            "return": number,
+            "prompt_ids": datasets.List(integer),
+            "token_ids": datasets.List(integer),
+            "logprobs": datasets.List(number),
+            "entropies": datasets.List(number),
             **({"record": text} if record else {}),
         }
     )
@@ -116,14 +127,16 @@ def _turn_row(episode: Episode, turn: Turn, values: dict[str, Any]) -> dict[str,
         "completion": [
             {"role": "assistant", "content": storable_value(values["reply"])}
         ],
-        **{"game": episode.game, "seed": episode.seed, "sample": episode.sample},
+        "game": episode.game,
+        "seed": episode.seed,
+        "sample": episode.sample,
         **{column: storable_value(values[f]) for f, column in _TURN_COLUMNS.items()},
         "is_valid": turn.invalid is None,
         "reward": float(turn.reward),
         "return": float(episode.returns[turn.seat]),
     }
-    for field, read in _READ.items():
-        if read(row) == values[field]:
+    for field, value_of in _READ.items():
+        if value_of(row) == values[field]:
             del values[field]
     return row
 
@@ -174,17 +187,17 @@ def from_dataset(dataset: Any) -> list[Episode]:
             f"want the columns of to_dataset, got {dataset.column_names} without "
             f"{sorted(lacking)}; make the data set with to_dataset and record=True"
         )
-    found: dict[int, dict[int, Mapping[str, Any]]] = {}
+    rows_by_episode: dict[int, dict[int, Mapping[str, Any]]] = {}
     for row in dataset:
-        rows = found.setdefault(row["episode"], {})
+        rows = rows_by_episode.setdefault(row["episode"], {})
         if row["place"] in rows:
             raise ValueError(
                 f"episode {row['episode']} stands twice; restore each data set before you "
                 "join them"
             )
         rows[row["place"]] = row
-    numbers = {number: index for index, number in enumerate(sorted(found))}
-    return [_episode(number, found[number], numbers) for number in numbers]
+    numbers = {number: index for index, number in enumerate(sorted(rows_by_episode))}
+    return [_episode(number, rows_by_episode[number], numbers) for number in numbers]
 
 
 def _episode(
@@ -192,22 +205,23 @@ def _episode(
 ) -> Episode:
     """An episode of its rows by place; `numbers` are the new ones of all episodes."""
     records = {place: json.loads(rows[place]["record"]) for place in sorted(rows)}
-    told = next(iter(records.values()))["episode"]
-    num_turns = told.pop("num_turns")
+    fields = next(iter(records.values()))["episode"]
+    num_turns = fields.pop("num_turns")
     if list(records) != list(range(num_turns)):
         raise ValueError(
             f"want all {num_turns} turns of episode {number}, got {list(records)}; restore "
             "episodes before you filter rows"
         )
-    if told["parent"] is not None:
-        if told["parent"] not in numbers:
+    if fields["parent"] is not None:
+        if fields["parent"] not in numbers:
             raise ValueError(
-                f"want episode {told['parent']}, the parent of episode {number}, got none; "
+                f"want episode {fields['parent']}, the parent of episode {number}, got none; "
                 "keep both or leave out both"
             )
-        told["parent"] = numbers[told["parent"]]
+        fields["parent"] = numbers[fields["parent"]]
     turns = [
-        {name: read(rows[place]) for name, read in _READ.items()} | record["turn"]
+        {name: value_of(rows[place]) for name, value_of in _READ.items()}
+        | record["turn"]
         for place, record in records.items()
     ]
-    return Episode.from_json(json.dumps({**told, "turns": turns}))
+    return Episode.from_json(json.dumps({**fields, "turns": turns}))

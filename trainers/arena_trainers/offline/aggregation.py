@@ -62,20 +62,20 @@ def _with_equal(
 ) -> Any:
     """Earlier rows, into which equal new ones are merged; `merged` gets their places."""
     arrow = import_extra("pyarrow", "train")
-    found: dict[int, dict[str, Any]] = {}
+    merged_rows: dict[int, dict[str, Any]] = {}
     for number, start in enumerate(batch.select(_START).to_pylist()):
         for place in places.get(_start(start), ()):
-            row = found.get(number) or batch.slice(number, 1).to_pylist()[0]
+            row = merged_rows.get(number) or batch.slice(number, 1).to_pylist()[0]
             new = table.slice(place, 1).to_pylist()[0]
             if place not in merged and _content(row) == _content(new):
                 name = "margin" if "margin" in row else "weight"
                 share = 0.5 if name == "margin" else 1.0
-                found[number] = row | {name: share * (row[name] + new[name])}
+                merged_rows[number] = row | {name: share * (row[name] + new[name])}
                 merged.add(place)
-    if not found:
+    if not merged_rows:
         return batch
     rows = batch.to_pylist()
-    for number, row in found.items():
+    for number, row in merged_rows.items():
         rows[number] = row
     return arrow.RecordBatch.from_pylist(rows, schema=batch.schema)
 

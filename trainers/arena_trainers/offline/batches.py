@@ -79,15 +79,15 @@ class WholeSteps(FiniteSteps):
     def _parts(self, rows: Rows) -> dict[str, Any]:
         """The micro-batches of this process, and the factors of their losses."""
         rows, world = self.of_step(rows), self.args.world_size
-        own = rows[self.args.process_index :: world]
-        shared, rest = divmod(len(rows), world)
+        own_rows = rows[self.args.process_index :: world]
+        shared, remainder = divmod(len(rows), world)
         count = math.ceil(shared / self.cut.at_once)
         ends = [shared * (i + 1) // count for i in range(count)]
-        parts = [own[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+        parts = [own_rows[a:b] for a, b in zip([0, *ends], ends, strict=False)]
         factors = [len(part) * world / len(rows) for part in parts]
-        if rest:
-            parts.append(own[shared:] or rows[:1])
-            factors.append(world / len(rows) if own[shared:] else 0.0)
+        if remainder:
+            parts.append(own_rows[shared:] or rows[:1])
+            factors.append(world / len(rows) if own_rows[shared:] else 0.0)
         collate: Any = self.data_collator
         batches = [collate(part) for part in parts]
         for batch, factor in zip(batches, factors, strict=True):

@@ -24,11 +24,11 @@ from arena_trainers.data.rows import (
     GENERAL,
     AnyRow,
     Completion,
-    Heard,
     Label,
+    NewMessages,
     Pair,
     Piece,
-    Said,
+    ReplyPart,
 )
 from arena_trainers.lm.chat import Chat
 
@@ -294,20 +294,22 @@ def _pieces(
         if place:
             if start == place:
                 raise ValueError("want a message between two replies, got none")
-            read = [*prompt, *completion[:place]]
-            pieces.append(Heard(read, len(prompt) + start, None))
+            context = [*prompt, *completion[:place]]
+            pieces.append(NewMessages(context, len(prompt) + start, None))
         start = place + 1
         pieces += _reply(message["content"], left, is_whole=parts is None)
     return pieces
 
 
-def _reply(text: str, parts: Iterator[Values], *, is_whole: bool) -> Iterator[Said]:
+def _reply(
+    text: str, parts: Iterator[Values], *, is_whole: bool
+) -> Iterator[ReplyPart]:
     """A reply, or its parts up to the one that ends it."""
     if is_whole:
-        yield Said(text, None)
+        yield ReplyPart(text, None)
         return
     for part in parts:
-        yield Said(part["text"], None, part["counts"], part["ends"])
+        yield ReplyPart(part["text"], None, part["counts"], part["ends"])
         if part["ends"]:
             return
 

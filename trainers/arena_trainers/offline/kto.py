@@ -16,7 +16,7 @@ from trl import (
 )
 
 from arena_trainers.offline.batches import Rows, WholeSteps, masked_batch
-from arena_trainers.offline.protocol import Given, RowTrainer
+from arena_trainers.offline.protocol import RowTrainer, TrainerParts
 
 MAX_REPETITIONS = 1000  # of a row; the order of all repetitions is kept in memory
 
@@ -65,11 +65,11 @@ def kto() -> RowTrainer:
     return RowTrainer("labels", KTOConfig, _make, least=2)
 
 
-def _make(given: Given) -> TokenKTOTrainer:
-    trainer = given.trainer(
+def _make(parts: TrainerParts) -> TokenKTOTrainer:
+    trainer = parts.trainer(
         TokenKTOTrainer,
-        lambda rows: _batch(rows, given.pad_id),
-        train_dataset=_repeated(given.rows, given.args.seed),
+        lambda rows: _batch(rows, parts.pad_id),
+        train_dataset=_repeated(parts.rows, parts.args.seed),
     )
     trainer.precompute_ref_logps = True  # by `training_step`, before the loss
     return trainer

@@ -14,7 +14,7 @@ from trl import (
 )
 
 from arena_trainers.offline.batches import Rows, WholeSteps, masked_batch
-from arena_trainers.offline.protocol import Given, RowTrainer
+from arena_trainers.offline.protocol import RowTrainer, TrainerParts
 
 COMPARES_ROWS = {"aot", "aot_unpaired", "sft"}  # losses that are no means over rows
 
@@ -39,8 +39,8 @@ def reward() -> RowTrainer:
     return RowTrainer("pairs", RewardConfig, _reward, plays=False)
 
 
-def _dpo(given: Given) -> TokenDPOTrainer:
-    cut, losses = given.cut, given.args.loss_type
+def _dpo(parts: TrainerParts) -> TokenDPOTrainer:
+    cut, losses = parts.cut, parts.args.loss_type
     whole = COMPARES_ROWS & ({losses} if isinstance(losses, str) else {*losses})
     if whole and cut.at_once < cut.batch_size:
         raise ValueError(
@@ -48,24 +48,24 @@ def _dpo(given: Given) -> TokenDPOTrainer:
             f"{sorted(whole)}, which is no mean over rows, got {cut.at_once}; give a "
             "larger --max_tokens_per_forward, or another loss_type"
         )
-    return given.trainer(
-        TokenDPOTrainer, lambda rows: masked_batch(rows, TEXTS, given.pad_id)
+    return parts.trainer(
+        TokenDPOTrainer, lambda rows: masked_batch(rows, TEXTS, parts.pad_id)
     )
 
 
-def _reward(given: Given) -> TokenRewardTrainer:
-    if given.peft_config is not None:
+def _reward(parts: TrainerParts) -> TokenRewardTrainer:
+    if parts.peft_config is not None:
         raise ValueError(
             "want trainer reward without an adapter, whose output layer would not be "
             "saved; leave --lora_r out"
         )
-    pad_id, token = given.pad_id, given.args.pad_token
+    pad_id, token = parts.pad_id, parts.args.pad_token
     if token is not None:  # the model finds the last token by it
-        pad_id = given.tokenizer.convert_tokens_to_ids(token)
+        pad_id = parts.tokenizer.convert_tokens_to_ids(token)
 
     def batch(rows: Rows) -> dict[str, torch.Tensor]:
-        found = masked_batch(rows, TEXTS, pad_id)
-        del found["completion_mask"]
-        return found
+        columns = masked_batch(rows, TEXTS, pad_id)
+        del columns["completion_mask"]
+        return columns
 
-    return given.trainer(TokenRewardTrainer, batch)
+    return parts.trainer(TokenRewardTrainer, batch)

@@ -24,7 +24,7 @@ class Cut(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Given:
+class TrainerParts:
     """The parts that a trainer is made of.
 
     Attributes:
@@ -48,9 +48,9 @@ class Given:
     peft_config: Any
 
     def trainer(
-        self, kind: Callable[..., T], collate: Callable[[Any], Any], **other: Any
+        self, kind: Callable[..., T], collate: Callable[[Any], Any], **replacements: Any
     ) -> T:
-        """A trainer of a class with these parts, or `other` ones; `collate` makes its batches."""
+        """A trainer of a class with these parts, or `replacements` ones; `collate` makes its batches."""
         if getattr(self.args, "precompute_ref_log_probs", False):
             raise ValueError(
                 "want precompute_ref_log_probs off with rows of tokens and masks; "
@@ -64,7 +64,7 @@ class Given:
             "data_collator": collate,
             "peft_config": self.peft_config,
         }
-        return kind(self.model, **{**parts, **other})
+        return kind(self.model, **{**parts, **replacements})
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class RowTrainer:
 
     rows: str
     config: type[Any]
-    make: Callable[[Given], Any]
+    make: Callable[[TrainerParts], Any]
     least: int = 1
     plays: bool = True
 
@@ -119,10 +119,10 @@ def row_trainer(name: str) -> RowTrainer:
         ImportError: its plug-in cannot be imported.
     """
     check_name(name)
-    made = row_trainers.make(name)
-    if not isinstance(made, RowTrainer):
+    trainer = row_trainers.make(name)
+    if not isinstance(trainer, RowTrainer):
         raise ValueError(
             f"trainer {name!r}: want a function that returns a RowTrainer, got "
-            f"{made!r:.60}"
+            f"{trainer!r:.60}"
         )
-    return made
+    return trainer

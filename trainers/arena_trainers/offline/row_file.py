@@ -95,9 +95,9 @@ def check_rows(path: Path, kind: str) -> bool:
         )
     if not _all_have_tokens(path, kind, names):
         return False
-    known = sorted({*FACTS, *CALL, "prompt", *_TEXTS[kind], *token_columns(kind)})
+    allowed = sorted({*FACTS, *CALL, "prompt", *_TEXTS[kind], *token_columns(kind)})
     for name in sorted(names):
-        check_known(name, known, f"{str(path)!r} has an unknown column {name!r}")
+        check_known(name, allowed, f"{str(path)!r} has an unknown column {name!r}")
     for name in sorted({*token_columns(kind)} - {*names}):
         raise ValueError(
             f"want the column {name!r} in {str(path)!r}; make the file with arena data "
@@ -249,5 +249,5 @@ def _spells(ids: list[int], messages: list[Any], chat: Any) -> bool:
     """Whether ids are the encoded messages, or hold the text of the last one."""
     if chat.encode(messages) == ids:
         return True
-    said, last = chat.tokenizer.decode(ids), messages[-1]["content"]
-    return "".join(last.split()) in "".join(said.split())
+    text, last = chat.tokenizer.decode(ids), messages[-1]["content"]
+    return "".join(last.split()) in "".join(text.split())

@@ -14,7 +14,7 @@ from arena_trainers.lm.backends.scoring import (
     positions,
 )
 from arena_trainers.offline.batches import WholeSteps, labelled_batch
-from arena_trainers.offline.protocol import Given, RowTrainer
+from arena_trainers.offline.protocol import RowTrainer, TrainerParts
 from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
 
 
@@ -40,8 +40,8 @@ class SharingSFTTrainer(SFTTrainer):
             live = torch.ones(len(ids), dtype=torch.bool)
             # rows that train other tokens are other rows
             keys = torch.cat([ids, labels], dim=1)
-            known = torch.cat([mask, torch.ones_like(labels)], dim=1)
-            firsts, kind = distinct_rows(keys, known, live)
+            key_mask = torch.cat([mask, torch.ones_like(labels)], dim=1)
+            firsts, kind = distinct_rows(keys, key_mask, live)
             trained = (labels != IGNORED).any(dim=0)
             first = max(int(trained.int().argmax()), 1)  # replies end at the right edge
             width = ids.shape[1] - first
@@ -71,8 +71,8 @@ def sft() -> RowTrainer:
     return RowTrainer("completions", SFTConfig, _make)
 
 
-def _make(given: Given) -> WeightedSFTTrainer:
-    args = given.args
+def _make(parts: TrainerParts) -> WeightedSFTTrainer:
+    args = parts.args
     for name in (
         "packing",
         "padding_free",
@@ -84,15 +84,15 @@ def _make(given: Given) -> WeightedSFTTrainer:
                 f"want {name} off with rows of tokens and masks, got "
                 f"{getattr(args, name)}; leave it out"
             )
-    has_weights = len(set(given.rows["weight"])) > 1
+    has_weights = len(set(parts.rows["weight"])) > 1
     if args.loss_type != "nll" and has_weights:
         raise ValueError(
             "want loss_type nll for rows of different weights, got "
             f"{args.loss_type!r}; leave it out, or choose rows of equal weights"
         )
     args.dataset_kwargs = {"skip_prepare_dataset": True}
-    trainer = given.trainer(
-        WeightedSFTTrainer, lambda rows: labelled_batch(rows, given.pad_id)
+    trainer = parts.trainer(
+        WeightedSFTTrainer, lambda rows: labelled_batch(rows, parts.pad_id)
     )
     if trainer.aux_loss_enabled and has_weights:
         raise ValueError(

@@ -212,7 +212,7 @@ def _arguments(folder: str, model: Any, checkpointing: bool) -> SFTConfig:
 @contextmanager
 def _restored(model: Any) -> Iterator[None]:
     """Undoes what trainers change, except the weights: the mode, random states, precision."""
-    training, own = model.training, vars(model).get("forward")
+    training, own_forward = model.training, vars(model).get("forward")
     states = random.getstate(), np.random.get_state()
     try:
         with torch.random.fork_rng():
@@ -223,5 +223,5 @@ def _restored(model: Any) -> Iterator[None]:
         np.random.set_state(states[1])
         model.train(training)
         vars(model).pop("forward", None)
-        if own is not None:
-            model.forward = own
+        if own_forward is not None:
+            model.forward = own_forward

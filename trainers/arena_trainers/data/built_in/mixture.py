@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from arena_trainers.data.arguments import check_share, draw
-from arena_trainers.data.rows import GENERAL, AnyRow, Completion, Dropped, Row, Said
+from arena_trainers.data.rows import (
+    GENERAL,
+    AnyRow,
+    Completion,
+    Dropped,
+    ReplyPart,
+    Row,
+)
 from arena_trainers.data.selection import run_selector
 from arena_wrappers import (
     Episode,
@@ -91,7 +98,7 @@ def _general_rows(path: Path) -> list[Completion]:
                     policy=GENERAL,
                     reason="general conversation",
                     prompt=messages[:-1],
-                    completion=[Said(messages[-1]["content"], None)],
+                    completion=[ReplyPart(messages[-1]["content"], None)],
                 )
             )
     return rows

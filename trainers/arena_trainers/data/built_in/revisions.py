@@ -21,7 +21,7 @@ from arena_trainers.data.recorded_play import (
     pieces_of,
     trajectories,
 )
-from arena_trainers.data.rows import Completion, Dropped, Piece, Said
+from arena_trainers.data.rows import Completion, Dropped, Piece, ReplyPart
 from arena_wrappers import (
     Episode,
     Turn,
@@ -117,8 +117,8 @@ def _revision(good: Sibling, bad: Sibling, note: str) -> Completion | Dropped:
     if ids is not None and not bad.turn.truncated:
         ids = ids[:-1]  # without the end token
     pieces: list[Piece] = [
-        Said(worse_turn.reply, ids, counts=False, ends=False),
-        Said(f"\n{note}</think>", None, ends=False),
+        ReplyPart(worse_turn.reply, ids, counts=False, ends=False),
+        ReplyPart(f"\n{note}</think>", None, ends=False),
         *_continuation(good, better_turn),
     ]
     facts = facts_of(good.episode, worse_turn, "worst sibling, note, best sibling")

@@ -6,7 +6,7 @@ from typing import Any
 from arena_trainers.data.arguments import Policies, check_share
 from arena_trainers.data.built_in.questions import Question, policy_of, questions_of
 from arena_trainers.data.recorded_play import calls, facts_of, is_legal, pieces_of
-from arena_trainers.data.rows import Completion, Dropped, Label, Said
+from arena_trainers.data.rows import Completion, Dropped, Label, ReplyPart
 from arena_wrappers import (
     Episode,
     InvalidReply,
@@ -53,7 +53,7 @@ def solver_replies(
             continue
         turn = _moving_call(question.turn)
         is_same = reply.text == question.turn.reply
-        piece = Said(reply.text, turn.token_ids if is_same else None)
+        piece = ReplyPart(reply.text, turn.token_ids if is_same else None)
         facts = facts_of(question.episode, turn, f"reply of {teacher.name}")
         yield Completion(**facts, completion=[piece])
 
