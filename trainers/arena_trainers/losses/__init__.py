@@ -1,7 +1,7 @@
 """Terms of the loss, by name: they are added to TRL's surrogate, or take its place.
 
-A term is `def term(logps, seen, **options) -> Tensor[B, T]`; it declares with `needs` what it reads of
-`Seen`. Its value per token is averaged as `loss_type` does, times its weight:
+A term is `def term(logps, inputs, **options) -> Tensor[B, T]`; it declares with `needs` what it reads of
+`LossInputs`. Its value per token is averaged as `loss_type` does, times its weight:
 
     loss = TRL's loss + Σ weight(step) · mean of the term
 
@@ -22,7 +22,7 @@ from arena_trainers.losses.by_name import losses as losses
 from arena_trainers.losses.by_name import terms_of as terms_of
 from arena_trainers.losses.inputs import TINY as TINY
 from arena_trainers.losses.inputs import Choice as Choice
-from arena_trainers.losses.inputs import Seen as Seen
+from arena_trainers.losses.inputs import LossInputs as LossInputs
 from arena_trainers.losses.inputs import needs as needs
 from arena_trainers.losses.surrogates import aepo_clip as aepo_clip
 from arena_trainers.losses.surrogates import clipped as clipped

@@ -1,86 +1,118 @@
 """Terms of the loss by name, with their weights: the option `losses`."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from arena_envs.doors import Door, check_options
+from arena_trainers.losses import surrogates, terms
 from arena_trainers.losses.inputs import OF_TURNS
 from arena_trainers.options import OF_WEIGHT, Weight
 
-_HERE = "arena_trainers.losses"
-
+_TERMS: tuple[Callable[..., Any], ...] = (
+    terms.kl_to,
+    terms.entropy,
+    terms.kickstart,
+    terms.down_push,
+    surrogates.hapo_clip,
+    surrogates.aepo_clip,
+    surrogates.dpo_drift,
+)
 losses: Door[Any] = Door(
     "loss term",
     "arena.losses",
-    {
-        "kl_to": f"{_HERE}.terms:kl_to",
-        "entropy": f"{_HERE}.terms:entropy",
-        "kickstart": f"{_HERE}.terms:kickstart",
-        "down_push": f"{_HERE}.terms:down_push",
-        "hapo_clip": f"{_HERE}.surrogates:hapo_clip",
-        "aepo_clip": f"{_HERE}.surrogates:aepo_clip",
-        "dpo_drift": f"{_HERE}.surrogates:dpo_drift",
-    },
-    given=("logps", "seen"),
-    kit=f"{_HERE}.testing:check_term",
+    {function.__name__: function for function in _TERMS},
+    given=("logps", "inputs"),
+    kit="arena_trainers.losses.testing:check_term",
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """A term with its weight."""
+    """A term with its weight.
+
+    Attributes:
+        name: its key in the option `losses`.
+        function: the term with its options.
+        weight: by optimizer step.
+        needs: the optional fields of `LossInputs` that it reads.
+        surrogate: whether it takes the place of TRL's surrogate.
+        teacher: string of a policy, if the term reads one.
+        sees_hidden: whether the teacher may know what the seat does not.
+    """
 
     name: str
     function: functools.partial[Any]
     weight: Weight
     needs: frozenset[str]
     surrogate: bool
-    teacher: Any = None
+    teacher: str | None = None
     sees_hidden: bool = False
 
 
-def terms_of(given: Mapping[str, Any], layout: str = "turn") -> list[Term]:
+def terms_of(option: Mapping[str, Any], layout: str = "turn") -> list[Term]:
     """The terms of the option `losses`, without those whose weight is always 0."""
-    found = [_term(name, {} if o is None else o) for name, o in given.items()]
-    for term in found:
-        if layout != "turn" and (of_turns := term.needs & {*OF_TURNS}):
+    loss_terms = [
+        _term(name, {} if entry is None else entry) for name, entry in option.items()
+    ]
+    for term in loss_terms:
+        of_turns = term.needs & {*OF_TURNS}
+        if layout != "turn" and of_turns:
             raise ValueError(
                 f"loss term {term.name!r} needs {min(of_turns)!r} of turns, got "
                 f"layout={layout!r}; set layout='turn'"
             )
-    live = [term for term in found if not term.weight.is_over(0)]
-    own = {term.name: term.weight for term in live if term.surrogate}
-    if len(own) > 1 or any(
-        min(weight.start, weight.end) < 0 for weight in own.values()
-    ):
+    weighted = [term for term in loss_terms if not term.weight.is_over(0)]
+    active_surrogates = [term for term in weighted if term.surrogate]
+    has_negative = any(
+        min(term.weight.start, term.weight.end) < 0 for term in active_surrogates
+    )
+    if len(active_surrogates) > 1 or has_negative:
+        entries = {term.name: option[term.name] for term in active_surrogates}
         raise ValueError(
             "want one surrogate in losses, and its weight above 0, got "
-            f"{ {name: given[name] for name in own} }; leave the others out"
+            f"{entries}; leave the others out"
         )
-    return live
+    return weighted
 
 
-def _term(name: str, given: Any) -> Term:
-    if not isinstance(given, Mapping):
+def _term(name: str, entry: Any) -> Term:
+    """The term of an entry of the option `losses`."""
+    if not isinstance(entry, Mapping):
         raise ValueError(
-            f"want a mapping such as {{weight: 0.1}} as losses[{name!r}], got {given!r}"
+            f"want a mapping such as {{weight: 0.1}} as losses[{name!r}], got {entry!r}"
         )
-    one = losses.read(name)
-    function, options = losses.find(one.name), {**one.options, **given}
+    expression = losses.read(name)
+    function = losses.find(expression.name)
+    options = {**expression.options, **entry}
     weight = Weight.of(f"losses[{name!r}]", options)
-    reads, surrogate = getattr(function, "loss_needs", (frozenset[str](), False))
-    teacher, sees = options.pop("teacher", None), options.pop("sees_hidden", False)
-    if type(teacher) is not (str if "teacher" in reads else type(None)):
-        wanted = "a policy as teacher" if "teacher" in reads else "no teacher"
-        raise ValueError(f"want {wanted} in losses[{name!r}], got {teacher!r}")
-    if type(sees) is not bool:
+    needs, is_surrogate = getattr(function, "loss_needs", (frozenset[str](), False))
+    teacher = options.pop("teacher", None)
+    if "teacher" in needs and type(teacher) is not str:
         raise ValueError(
-            f"want sees_hidden of losses[{name!r}] as true or false, got {sees!r}"
+            f"want a policy as teacher in losses[{name!r}], got {teacher!r}"
         )
-    others = (*OF_WEIGHT, "teacher", "sees_hidden")
-    what = f"loss term {name!r}"
-    check_options(what, function, options, losses.given, others=others)
-    made = functools.partial(function, **options)
-    return Term(name, made, weight, reads, surrogate, teacher, sees)
+    if "teacher" not in needs and teacher is not None:
+        raise ValueError(f"want no teacher in losses[{name!r}], got {teacher!r}")
+    sees_hidden = options.pop("sees_hidden", False)
+    if type(sees_hidden) is not bool:
+        raise ValueError(
+            f"want sees_hidden of losses[{name!r}] as true or false, got {sees_hidden!r}"
+        )
+    check_options(
+        f"loss term {name!r}",
+        function,
+        options,
+        losses.given,
+        others=(*OF_WEIGHT, "teacher", "sees_hidden"),
+    )
+    return Term(
+        name=name,
+        function=functools.partial(function, **options),
+        weight=weight,
+        needs=needs,
+        surrogate=is_surrogate,
+        teacher=teacher,
+        sees_hidden=sees_hidden,
+    )

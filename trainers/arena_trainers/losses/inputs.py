@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from torch import Tensor
 
+LossTerm = TypeVar("LossTerm", bound=Callable[..., Any])
 NEEDS = ("old", "reference", "teacher", "entropy", "values", "invalid")
 
 OF_TURNS = ("teacher", "values", "invalid")  # a row has to be one turn
@@ -19,13 +21,15 @@ class Choice(NamedTuple):
     float32[B, A] each. Probabilities are 0 beyond the legal actions; the second have a gradient.
     """
 
-    probs: Any
-    logps: Any
+    probs: "Tensor"
+    logps: "Tensor"
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a term reads beside `logps`; tensors [B, T] unless told otherwise.
+class LossInputs:
+    """What a term reads beside `logps`; tensors [B, T] where no other shape stands.
+
+    A field that the term does not declare with `needs` is None.
 
     Attributes:
         mask: bool, the tokens that are trained.
@@ -39,24 +43,25 @@ class Seen:
         teacher: what the term's teacher would do.
     """
 
-    mask: Any
-    advantages: Any
+    mask: "Tensor"
+    advantages: "Tensor"
     clip: tuple[float, float]
-    old: Any = None
-    reference: Any = None
-    entropy: Any = None
-    values: Any = None
-    invalid: Any = None
-    teacher: Choice | None = None
+    # not Optional: a term reads what it declares with `needs`, and this is given
+    old: "Tensor" = None  # type: ignore[assignment]
+    reference: "Tensor" = None  # type: ignore[assignment]
+    entropy: "Tensor" = None  # type: ignore[assignment]
+    values: "Tensor" = None  # type: ignore[assignment]
+    invalid: "Tensor" = None  # type: ignore[assignment]
+    teacher: Choice = None  # type: ignore[assignment]
 
 
-def needs(*names: str, surrogate: bool = False) -> Callable[[F], F]:
-    """Declares which optional fields of `Seen` a term reads, and whether it is a surrogate."""
+def needs(*names: str, surrogate: bool = False) -> Callable[[LossTerm], LossTerm]:
+    """Declares which optional fields of `LossInputs` a term reads, and whether it is a surrogate."""
     for name in names:
         if name not in NEEDS:
             raise ValueError(f"want needs among {', '.join(NEEDS)}, got {name!r}")
 
-    def declare(term: F) -> F:
+    def declare(term: LossTerm) -> LossTerm:
         term.__dict__["loss_needs"] = (frozenset(names), surrogate)
         return term
 

@@ -2,11 +2,12 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from arena_envs.checks import is_number
 from arena_envs.doors import Door, check_options
+from arena_envs.game import AnyGame
 from arena_trainers.options import OF_WEIGHT, Weight
 from arena_wrappers import Episode, Turn
 
@@ -41,7 +42,9 @@ class Part:
     limit: float = 0.0
     rate: float = 0.0
 
-    def __call__(self, episode: Episode, turn: Turn, state: Any, game: Any) -> float:
+    def __call__(
+        self, episode: Episode, turn: Turn, state: Any, game: AnyGame
+    ) -> float:
         return self.function(episode, turn, state, game)
 
     def weight_at(self, step: int, multiplier: float) -> float:
@@ -53,36 +56,43 @@ class Part:
         return max(0.0, multiplier - self.sign * self.rate * (mean - self.limit))
 
 
-def parts_of(given: Mapping[str, Any]) -> dict[str, Part]:
+def parts_of(option: Mapping[str, Any]) -> dict[str, Part]:
     """The parts of the option `rewards`, by the name of their column."""
-    return {f"rewards.{name}": _part(name, entry) for name, entry in given.items()}
+    return {f"rewards.{name}": _part(name, entry) for name, entry in option.items()}
 
 
 def _part(name: str, entry: Any) -> Part:
-    what = f"rewards[{name!r}]"
+    """The part of an entry of the option `rewards`."""
+    place = f"rewards[{name!r}]"
     if not isinstance(entry, Mapping | None):
         raise ValueError(
-            f"want a mapping such as {{weight: 0.1}} as {what}, got {entry!r}"
+            f"want a mapping such as {{weight: 0.1}} as {place}, got {entry!r}"
         )
-    one = rewards.read(name)
-    function, options = rewards.find(one.name), {**one.options, **(entry or {})}
+    expression = rewards.read(name)
+    function = rewards.find(expression.name)
+    options = {**expression.options, **(entry or {})}
     bounds = {
         key: options.pop(key) for key in ("at_most", "at_least") if key in options
     }
-    rate, timed = options.pop("rate", None), options.keys() & {*OF_WEIGHT}
-    weight = Weight.of(what, options)
-    others = (*OF_WEIGHT, "at_most", "at_least", "rate")
-    told = f"reward {name!r}"
-    check_options(told, function, options, rewards.given, others=others)
+    rate = options.pop("rate", None)
+    has_weight = bool(options.keys() & {*OF_WEIGHT})
+    weight = Weight.of(place, options)
+    check_options(
+        f"reward {name!r}",
+        function,
+        options,
+        rewards.given,
+        others=(*OF_WEIGHT, "at_most", "at_least", "rate"),
+    )
     part = Part(name, functools.partial(function, **options), weight)
     if not bounds and rate is None:
         return part
     numbers = [*bounds.values(), rate]
-    if len(bounds) != 1 or timed or not all(map(is_number, numbers)) or rate <= 0:
+    if len(bounds) != 1 or has_weight or not all(map(is_number, numbers)) or rate <= 0:
         raise ValueError(
-            f"want a weight, or one of at_most and at_least with a rate above 0, in {what}, got "
+            f"want a weight, or one of at_most and at_least with a rate above 0, in {place}, got "
             f"{entry!r:.200}"
         )
     ((key, limit),) = bounds.items()
     sign = -1 if key == "at_most" else 1
-    return Part(name, part.function, weight, sign, float(limit), float(rate))
+    return replace(part, sign=sign, limit=float(limit), rate=float(rate))

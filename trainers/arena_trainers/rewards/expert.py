@@ -3,7 +3,15 @@
 import functools
 from typing import Any
 
-from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy
+from arena_envs.game import AnyGame
+from arena_wrappers import (
+    Episode,
+    Policy,
+    PromptOptions,
+    Turn,
+    TurnRequest,
+    make_policy,
+)
 from arena_wrappers.policies import own_prompt
 
 
@@ -11,7 +19,7 @@ def expert_match(
     episode: Episode,
     turn: Turn,
     state: Any,
-    game: Any,
+    game: AnyGame,
     *,
     solver: str,
     share: float = 0.5,
@@ -24,11 +32,11 @@ def expert_match(
         raise ValueError(f"want a solver with action_probs, got {solver!r}; choose cfr")
     request = TurnRequest.at(game, state, own_prompt(policy) or PromptOptions())
     ((probs, _),) = policy.action_probs([request])
-    chances = dict(zip(request.legal, probs, strict=True))
-    played = chances.get(game.action_text(state, turn.action), 0.0)
-    return float(played >= share * max(probs))
+    prob_of = dict(zip(request.legal, probs, strict=True))
+    prob = prob_of.get(game.action_text(state, turn.action), 0.0)
+    return float(prob >= share * max(probs))
 
 
 @functools.cache
-def _expert(solver: str) -> Any:
+def _expert(solver: str) -> Policy:
     return make_policy(solver)

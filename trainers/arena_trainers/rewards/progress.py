@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from arena_envs.game import AnyGame
 from arena_wrappers import Episode, Turn
 from arena_wrappers.play import final_state, next_state
 
@@ -10,7 +11,7 @@ def milestones(
     episode: Episode,
     turn: Turn,
     state: Any,
-    game: Any,
+    game: AnyGame,
     *,
     of: str = "progress",
     potential: bool = True,
@@ -32,14 +33,14 @@ def milestones(
     return discount * after - _progress(game, state, of)
 
 
-def _progress(game: Any, state: Any, of: str) -> float:
+def _progress(game: AnyGame, state: Any, of: str) -> float:
     if of == "progress" and hasattr(game, "progress"):
         return float(game.progress(state))
-    found = game.measures(state)
-    if of not in found:
-        known = ", ".join(found) or "none"
+    measures = game.measures(state)
+    if of not in measures:
+        names = ", ".join(measures) or "none"
         raise ValueError(
             f"{game!r} has no {of!r} for the reward milestones; give of: one of its measures "
-            f"({known}), or write the method progress(state)"
+            f"({names}), or write the method progress(state)"
         )
-    return float(found[of])
+    return float(measures[of])

@@ -20,8 +20,10 @@ def check_reward(reward: Callable[..., Any], game: Any, **options: Any) -> None:
     for episode in play(game, "random", range(3)):
         pairs = zip(episode.turns, turn_states(episode, rules), strict=True)
         for turn, state in pairs:
-            found = [reward(episode, turn, state, rules, **options) for _ in range(2)]
-            if not all(isinstance(x, int | float) and math.isfinite(x) for x in found):
-                broken("finite", f"got {found[0]!r} for turn {turn.index}")
-            if found[0] != found[1]:
-                broken("same", f"got {found[0]!r}, then {found[1]!r} for a turn")
+            first = reward(episode, turn, state, rules, **options)
+            second = reward(episode, turn, state, rules, **options)
+            for value in (first, second):
+                if not isinstance(value, int | float) or not math.isfinite(value):
+                    broken("finite", f"got {first!r} for turn {turn.index}")
+            if first != second:
+                broken("same", f"got {first!r}, then {second!r} for a turn")

@@ -97,7 +97,7 @@ from arena_trainers.lm.backends.scoring import (
     tolerance,
 )
 from arena_trainers.lm.backends.transformers import whole_models
-from arena_trainers.losses import TINY, Choice, Seen, Term
+from arena_trainers.losses import TINY, Choice, LossInputs, Term
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of
 from arena_trainers.train.metrics import Clock
@@ -1548,7 +1548,7 @@ class LossTerms:
             read = {name: known[name] for name in term.needs - {"teacher"}}
             if term in self.teachers:
                 read["teacher"] = self.teachers[term].choice(inputs)
-            own = term.function(logps, Seen(*given, **read))
+            own = term.function(logps, LossInputs(*given, **read))
             if term.surrogate and "importance_sampling_ratio" in inputs:  # as TRL's
                 own = own * inputs["importance_sampling_ratio"]
             mean = averaged(own, mask, trainer, inputs)
