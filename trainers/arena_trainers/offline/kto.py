@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from datasets import Dataset
 from trl import (
     KTOConfig,
     KTOTrainer,
@@ -28,16 +29,14 @@ class TokenKTOTrainer(WholeSteps, KTOTrainer):
 
     def of_step(self, rows: Rows) -> Rows:
         """Each row with the completion of the row before it."""
-        return [
-            {
-                **row,
-                **{
-                    f"KL_{name}": other[f"completion_{name}"]
-                    for name in ("ids", "mask")
-                },
+        rows_with_kl = []
+        for row, row_before in zip(rows, [rows[-1], *rows[:-1]], strict=True):
+            kl_columns = {
+                "KL_ids": row_before["completion_ids"],
+                "KL_mask": row_before["completion_mask"],
             }
-            for row, other in zip(rows, [rows[-1], *rows[:-1]], strict=True)
-        ]
+            rows_with_kl.append({**row, **kl_columns})
+        return rows_with_kl
 
     def training_step(
         self, model: Any, inputs: Any, num_items_in_batch: Any = None
@@ -65,7 +64,7 @@ def kto() -> RowTrainer:
     return RowTrainer("labels", KTOConfig, _make, least=2)
 
 
-def _make(parts: TrainerParts) -> TokenKTOTrainer:
+def _make(parts: TrainerParts[KTOConfig]) -> TokenKTOTrainer:
     trainer = parts.trainer(
         TokenKTOTrainer,
         lambda rows: _batch(rows, parts.pad_id),
@@ -75,7 +74,7 @@ def _make(parts: TrainerParts) -> TokenKTOTrainer:
     return trainer
 
 
-def _repeated(rows: Any, seed: int) -> Any:
+def _repeated(rows: Dataset, seed: int) -> Dataset:
     """Each row as often as its weight says, relative to the smallest one, in a random order.
 
     TRL reads them in this order, since `train_sampling_strategy` is `sequential` by default.
@@ -100,13 +99,14 @@ def _repeated(rows: Any, seed: int) -> Any:
         )
     order = np.repeat(np.arange(len(rows)), times)
     np.random.default_rng(seed).shuffle(order)
-    return rows.select(order)
+    repeated: Dataset = rows.select(order)
+    return repeated
 
 
 def _batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:
-    apart = masked_batch(rows, ("KL",), pad_id)
-    return {
-        **masked_batch(rows, ("completion",), pad_id),
-        **{f"KL_{name}": values for name, values in apart.items()},
-        "label": torch.tensor([bool(row["label"]) for row in rows]),
-    }
+    """The completions, those of the KL term as columns `KL_NAME`, and the labels."""
+    batch = masked_batch(rows, ("completion",), pad_id)
+    for name, column in masked_batch(rows, ("KL",), pad_id).items():
+        batch[f"KL_{name}"] = column
+    batch["label"] = torch.tensor([bool(row["label"]) for row in rows])
+    return batch

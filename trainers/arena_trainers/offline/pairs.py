@@ -39,7 +39,7 @@ def reward() -> RowTrainer:
     return RowTrainer("pairs", RewardConfig, _reward, plays=False)
 
 
-def _dpo(parts: TrainerParts) -> TokenDPOTrainer:
+def _dpo(parts: TrainerParts[DPOConfig]) -> TokenDPOTrainer:
     cut, losses = parts.cut, parts.args.loss_type
     whole = COMPARES_ROWS & ({losses} if isinstance(losses, str) else {*losses})
     if whole and cut.at_once < cut.batch_size:
@@ -53,7 +53,7 @@ def _dpo(parts: TrainerParts) -> TokenDPOTrainer:
     )
 
 
-def _reward(parts: TrainerParts) -> TokenRewardTrainer:
+def _reward(parts: TrainerParts[RewardConfig]) -> TokenRewardTrainer:
     if parts.peft_config is not None:
         raise ValueError(
             "want trainer reward without an adapter, whose output layer would not be "
@@ -61,7 +61,7 @@ def _reward(parts: TrainerParts) -> TokenRewardTrainer:
         )
     pad_id, token = parts.pad_id, parts.args.pad_token
     if token is not None:  # the model finds the last token by it
-        pad_id = parts.tokenizer.convert_tokens_to_ids(token)
+        pad_id = parts.tokenizer.convert_tokens_to_ids(token)  # type: ignore[assignment] # of one token
 
     def batch(rows: Rows) -> dict[str, torch.Tensor]:
         columns = masked_batch(rows, TEXTS, pad_id)

@@ -2,12 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import Door
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from peft import PeftConfig
+    from transformers import (
+        PreTrainedModel,
+        PreTrainedTokenizerBase,
+        Trainer,
+        TrainingArguments,
+    )
+
+Config = TypeVar("Config", bound="TrainingArguments")
+AnyTrainer = TypeVar("AnyTrainer", bound="Trainer")
 SELF_PLAY = "turn_grpo"  # the trainer of a run that names none
 
 
@@ -24,7 +35,7 @@ class Cut(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TrainerParts:
+class TrainerParts(Generic[Config]):
     """The parts that a trainer is made of.
 
     Attributes:
@@ -39,17 +50,20 @@ class TrainerParts:
             the model has an adapter.
     """
 
-    model: Any
-    args: Any
-    rows: Any
-    tokenizer: Any
+    model: "str | PreTrainedModel"
+    args: Config
+    rows: "Dataset"
+    tokenizer: "PreTrainedTokenizerBase"
     pad_id: int
     cut: Cut
-    peft_config: Any
+    peft_config: "PeftConfig | None"
 
     def trainer(
-        self, kind: Callable[..., T], collate: Callable[[Any], Any], **replacements: Any
-    ) -> T:
+        self,
+        kind: Callable[..., AnyTrainer],
+        collate: Callable[[Any], Any],
+        **replacements: Any,
+    ) -> AnyTrainer:
         """A trainer of a class with these parts, or `replacements` ones; `collate` makes its batches."""
         if getattr(self.args, "precompute_ref_log_probs", False):
             raise ValueError(
@@ -82,8 +96,8 @@ class RowTrainer:
     """
 
     rows: str
-    config: type[Any]
-    make: Callable[[TrainerParts], Any]
+    config: "type[TrainingArguments]"
+    make: Callable[[TrainerParts[Any]], "Trainer"]
     least: int = 1
     plays: bool = True
 

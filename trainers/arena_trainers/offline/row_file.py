@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from arena_trainers.offline.conversations import (
     conversations_of,
     rows_in,
 )
+from arena_wrappers import Message
+
+if TYPE_CHECKING:
+    from arena_trainers.lm.chat import Chat
+
 
 _TEXTS = {
     "completions": ("completion",),
@@ -62,7 +67,9 @@ class RowFacts(NamedTuple):
 
 def token_columns(kind: str) -> list[str]:
     """The columns that are trained on, of rows of a kind."""
-    texts = [f"{text}_{part}" for text in _TEXTS[kind] for part in ("ids", "mask")]
+    texts = []
+    for text in _TEXTS[kind]:
+        texts += [f"{text}_ids", f"{text}_mask"]
     return ["prompt_ids", *texts, *_NUMBERS[kind]]
 
 
@@ -158,7 +165,7 @@ def facts_of(path: Path, kind: str) -> RowFacts:
         ValueError: a weight is negative or not finite, or no token is trained.
     """
     parquet = import_extra("pyarrow.parquet", "train")
-    longest = replies = largest = trained = 0
+    longest = longest_reply = largest_id = num_trained = 0
     weighted = 0.0
     weights: list[np.ndarray] = []
     with parquet.ParquetFile(path) as file:
@@ -167,28 +174,36 @@ def facts_of(path: Path, kind: str) -> RowFacts:
             has_weight = "weight" in batch.schema.names
             weight = batch["weight"].to_numpy() if has_weight else np.ones(len(batch))
             weights.append(weight)
-            largest = max(largest, _largest(batch["prompt_ids"]))
+            largest_id = max(largest_id, _largest(batch["prompt_ids"]))
             for text in _TEXTS[kind]:
                 lengths = _lengths(batch[f"{text}_ids"])
                 longest = max(longest, int((prompts + lengths).max(initial=0)))
-                replies = max(replies, _longest_reply(batch[f"{text}_mask"]))
-                largest = max(largest, _largest(batch[f"{text}_ids"]))
+                reply = _longest_reply(batch[f"{text}_mask"])
+                longest_reply = max(longest_reply, reply)
+                largest_id = max(largest_id, _largest(batch[f"{text}_ids"]))
                 counts = _sums(batch[f"{text}_mask"])
-                trained += int(counts.sum())
+                num_trained += int(counts.sum())
                 weighted += float((counts * weight).sum())
-    every = np.concatenate(weights)
-    if not np.isfinite(every).all() or every.min() < 0:
+    all_weights = np.concatenate(weights)
+    if not np.isfinite(all_weights).all() or all_weights.min() < 0:
         raise ValueError(
-            f"want finite weights of at least 0 in {str(path)!r}, got {every.min()} to "
-            f"{every.max()}; choose the rows anew"
+            f"want finite weights of at least 0 in {str(path)!r}, got {all_weights.min()} to "
+            f"{all_weights.max()}; choose the rows anew"
         )
-    if trained == 0 or weighted == 0.0 or not math.isfinite(weighted):
+    if num_trained == 0 or weighted == 0.0 or not math.isfinite(weighted):
         raise ValueError(
             f"want tokens to train in {str(path)!r}, got masks and weights that leave "
             "none; choose other rows"
         )
-    found = longest, replies, largest, trained
-    return RowFacts(len(every), *found, every, trained / weighted)
+    return RowFacts(
+        num_rows=len(all_weights),
+        longest=longest,
+        longest_reply=longest_reply,
+        largest_id=largest_id,
+        num_trained=num_trained,
+        weights=all_weights,
+        scale=num_trained / weighted,
+    )
 
 
 def _lengths(lists: Any) -> np.ndarray:
@@ -220,7 +235,7 @@ def _longest_reply(masks: Any) -> int:
     return int((index - last).max())
 
 
-def check_tokens(path: Path, facts: RowFacts, chat: Any) -> None:
+def check_tokens(path: Path, facts: RowFacts, chat: "Chat") -> None:
     """Checks that the tokens of some rows are those of a model's tokenizer.
 
     Raises:
@@ -245,9 +260,10 @@ def check_tokens(path: Path, facts: RowFacts, chat: Any) -> None:
             )
 
 
-def _spells(ids: list[int], messages: list[Any], chat: Any) -> bool:
+def _spells(ids: list[int], messages: list[Message], chat: "Chat") -> bool:
     """Whether ids are the encoded messages, or hold the text of the last one."""
     if chat.encode(messages) == ids:
         return True
-    text, last = chat.tokenizer.decode(ids), messages[-1]["content"]
+    text = str(chat.tokenizer.decode(ids))
+    last = messages[-1]["content"]
     return "".join(last.split()) in "".join(text.split())

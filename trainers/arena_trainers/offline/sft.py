@@ -71,7 +71,7 @@ def sft() -> RowTrainer:
     return RowTrainer("completions", SFTConfig, _make)
 
 
-def _make(parts: TrainerParts) -> WeightedSFTTrainer:
+def _make(parts: TrainerParts[SFTConfig]) -> WeightedSFTTrainer:
     args = parts.args
     for name in (
         "packing",
