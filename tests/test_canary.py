@@ -25,7 +25,10 @@ from typing import Any
 import pytest
 import yaml
 
+import arena_credit
 import arena_envs
+import arena_eval
+import arena_studio
 import arena_trainers
 import arena_wrappers
 from arena_envs import trust
@@ -45,7 +48,15 @@ TEXTS = (
     "noisy:0.1(ismcts:999999999)",
 )
 MAPPINGS: tuple[Any, ...] = ({CODE: {}}, {"jsonl": {"path": f"{CANARY}.txt"}})
-ROOTS = [Path(p.__path__[0]) for p in (arena_envs, arena_wrappers, arena_trainers)]
+PACKAGES = (
+    arena_envs,
+    arena_credit,
+    arena_wrappers,
+    arena_eval,
+    arena_studio,
+    arena_trainers,
+)
+ROOTS = [Path(package.__path__[0]) for package in PACKAGES]
 
 
 def mutants(value: Any) -> Iterator[Any]:
@@ -112,7 +123,6 @@ OPERATOR = "the command line"
 CHECKPOINT = "the checkpoint of a run, which names nothing; use your own"
 OTHERS = {
     "catalogue.py:the module": SHIPPED,
-    "checks.py:_told": SHIPPED,
     "game.py:_templates": SHIPPED,
     "games/kits/words.py:shipped_rows": SHIPPED,
     "games/kits/words.py:word_lists": SHIPPED,
@@ -123,9 +133,9 @@ OTHERS = {
     "prompts/messages.py:language_named": SHIPPED,
     "cli/options.py:the module": SHIPPED,
     "cli/train.py:the module": SHIPPED,
-    "credit/proofs/claims.py:_read": SHIPPED,
-    "credit/proofs/diagnostics.py:the module": SHIPPED,
-    "evaluate/result_rows.py:the module": SHIPPED,
+    "proofs/claims.py:_read": SHIPPED,
+    "proofs/diagnostics.py:the module": SHIPPED,
+    "result_rows.py:the module": SHIPPED,
     "options.py:the module": SHIPPED,
     "options.py:documented": SHIPPED,
     "report/charts.py:the module": SHIPPED,
@@ -136,13 +146,15 @@ OTHERS = {
     "web/app.py:the module": SHIPPED,
     "testing/environment.py:check_copies": OWN,
     "testing/rules.py:check_facts": OWN,
+    "testing/views.py:_check_read_back": OWN,
     "records.py:params_of": OWN,
     "cli/train.py:loop_help": OWN,
-    "credit/testing/check.py:check_state": OWN,
+    "testing/check.py:check_state": OWN,
     "curricula/testing.py:check_alike": OWN,
     "data/turns.py:to_dataset": OWN,
     "data/origin.py:union": OWN,
-    "evaluate/matches.py:EvaluationPlan._found": OWN,
+    "matches.py:EvaluationPlan._found": OWN,
+    "play/play.py:unreadable_action": OWN,
     "processes.py:sendable": OWN,
     "tournament/board.py:_begun": OWN,
     "tournament/board.py:_verify": OWN,
@@ -151,6 +163,7 @@ OTHERS = {
     "cli/main.py:_check_sweep": OPERATOR,
     "cli/options.py:read_params": OPERATOR,
     "policies/api.py:_value": OPERATOR,
+    "finite.py:_lower_rate": CHECKPOINT,
     "runs/folder.py:_config": CHECKPOINT,
     "runs/results/card.py:model_card": CHECKPOINT,
     "runs/rounds.py:_entry": CHECKPOINT,
@@ -366,7 +379,7 @@ def of_rows(folder: Path) -> None:
 
 def of_models(folder: Path) -> None:
     from arena_trainers.cli.serve import server_command
-    from arena_trainers.lm import models
+    from arena_trainers.lm import adapters, models
     from arena_trainers.lm.prompt_file import read_prompt_file
     from arena_trainers.runs.checks.preflight import _sizes_of
 
@@ -393,6 +406,7 @@ def of_models(folder: Path) -> None:
     for mutant in mutants({"base_model_name_or_path": str(folder), "r": 8, "a": ["b"]}):
         (adapter / "adapter_config.json").write_text(json.dumps(mutant))
         tried(server_command, str(adapter), 0, False)
+        tried(adapters._unusual, adapter)
 
 
 def of_games(folder: Path) -> None:
@@ -429,11 +443,13 @@ def of_advice(folder: Path) -> None:
 
 def of_conversations(folder: Path) -> None:
     from arena_trainers.data.built_in.mixture import _general_rows
+    from arena_trainers.offline.conversations import rows_in
 
     said = {"messages": [{"role": r, "content": "a"} for r in ("user", "assistant")]}
     for mutant in mutants(said):
         (folder / "general.jsonl").write_text(json.dumps(mutant) + "\n")
         tried(_general_rows, folder / "general.jsonl")
+        tried(lambda: list(rows_in(folder / "general.jsonl")))
 
 
 def of_recipes(folder: Path) -> None:
