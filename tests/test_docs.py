@@ -32,6 +32,7 @@ PAGES = [
         "adapters",
         "options",
         "replies",
+        "selectors",
         "glossary",
         "audit",
         pytest.param("board", marks=pytest.mark.slow),  # plays 14,400 episodes again

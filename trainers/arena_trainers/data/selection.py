@@ -20,22 +20,22 @@ from arena_wrappers.records import is_unreadable
 
 SelectorOutput = Iterable[AnyRow | Dropped]
 _GIVEN = ("episodes", "seed")  # arguments of a selector that are no options
-_BUILT_IN = "arena_trainers.data.built_in"
+_MODULES = {  # of `built_in`, with their selectors
+    "returns": ("wins", "best_of_group", "outcome_pairs"),
+    "solver": ("solver_replies", "solver_labels"),
+    "mixture": ("mixed",),
+    "branches": ("branch_pairs",),
+    "verdicts": ("feedback_pairs", "rule_labels"),
+    "judge": ("judged_pairs",),
+    "revisions": ("revisions",),
+}
 selectors: Door[SelectorOutput] = Door(
     "selector",
     "arena.selectors",
     {
-        "wins": f"{_BUILT_IN}.returns:wins",
-        "best_of_group": f"{_BUILT_IN}.returns:best_of_group",
-        "solver_replies": f"{_BUILT_IN}.solver:solver_replies",
-        "mixed": f"{_BUILT_IN}.mixture:mixed",
-        "outcome_pairs": f"{_BUILT_IN}.returns:outcome_pairs",
-        "branch_pairs": f"{_BUILT_IN}.branches:branch_pairs",
-        "feedback_pairs": f"{_BUILT_IN}.verdicts:feedback_pairs",
-        "judged_pairs": f"{_BUILT_IN}.judge:judged_pairs",
-        "rule_labels": f"{_BUILT_IN}.verdicts:rule_labels",
-        "solver_labels": f"{_BUILT_IN}.solver:solver_labels",
-        "revisions": f"{_BUILT_IN}.revisions:revisions",
+        name: f"arena_trainers.data.built_in.{module}:{name}"
+        for module, names in _MODULES.items()
+        for name in names
     },
     given=_GIVEN,
     kit="arena_trainers.data.testing:check_selector",

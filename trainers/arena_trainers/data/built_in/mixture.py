@@ -8,7 +8,6 @@ from typing import Any
 from arena_trainers.data.arguments import check_share, draw
 from arena_trainers.data.rows import (
     GENERAL,
-    AnyRow,
     Completion,
     Dropped,
     ReplyPart,
@@ -29,7 +28,7 @@ def mixed(
     share: float,
     select: str = "wins",
     **options: Any,
-) -> Iterator[AnyRow | Dropped]:
+) -> Iterator[Completion | Dropped]:
     """The completions of another selector, mixed with general conversations.
 
     AgentTuning (https://arxiv.org/abs/2310.12823): the loss is share x (episodes) + (1 - share) x
@@ -60,11 +59,12 @@ def mixed(
         )
     weight = 0.0
     for entry in run_selector(select, episodes, seed, options):
-        if isinstance(entry, Row) and type(entry) is not Completion:
+        if type(entry) is Completion:
+            weight += entry.weight
+        elif isinstance(entry, Row):
             raise ValueError(
                 f"want a selector of completions to mix, got {select!r}; give wins"
             )
-        weight += entry.weight if isinstance(entry, Completion) else 0.0
         yield entry
     count = round(weight * (1 - share) / share)
     rows = _general_rows(Path(general)) if count else []
