@@ -1386,7 +1386,9 @@ class Teacher:
                 "with weights that are split among processes; leave the term out"
             )
         known = trainer.games.opponents
-        made = known.get(term.teacher) or make_policy(term.teacher, makers_of(args))
+        made = known.get(term.teacher) or make_policy(
+            str(term.teacher), makers_of(args)
+        )
         self.policy: Any = made
         self.options = own_prompt(made) or args.prompt
         if hasattr(made, "model"):
