@@ -182,32 +182,33 @@ def options_of(name: str, variant: str) -> dict[str, Any]:
     games = [{"id": setting.game, "params": params}]
     if "rounds" in recipe:  # hot, else the tiny model writes no grades
         rounds: dict[str, Any] = {
-            key: {**recipe["rounds"][key], **own} for key, own in LOOP.items()
+            key: {**recipe["rounds"][key], **loop_options}
+            for key, loop_options in LOOP.items()
         }
         num = recipe["rounds"]["num"] if variant == "with" else 0
         tiny = {key: value for key, value in TINY.items() if key in OF_LOOP}
         hot = {"temperature": 3.0, "top_p": 1.0, "max_completion_length": 9}
         rounds = {**recipe["rounds"], **rounds, "num": num}
         return {**recipe, **tiny, **hot, "games": games, "rounds": rounds}
-    found = {key: recipe[key] for key in OF_RECIPE if key in recipe} | TINY
+    options = {key: recipe[key] for key in OF_RECIPE if key in recipe} | TINY
     for key, value in setting.own.items():
         merged = key == "critic_args"
-        found[key] = {**found[key], **value} if merged else value
+        options[key] = {**options[key], **value} if merged else value
     if variant == "control":
-        found |= setting.control
-        if found["credit"] != recipe["credit"]:
-            found.pop("credit_args", None)
-    return {**found, "games": games, "max_steps": setting.steps}
+        options |= setting.control
+        if options["credit"] != recipe["credit"]:
+            options.pop("credit_args", None)
+    return {**options, "games": games, "max_steps": setting.steps}
 
 
 def made_with() -> dict[str, Any]:
     """What decides the numbers of the runs."""
     settings = {
         name: {
-            "measures": one.measures,
+            "measures": setting.measures,
             **{variant: options_of(name, variant) for variant in VARIANTS},
         }
-        for name, one in SETTINGS.items()
+        for name, setting in SETTINGS.items()
     }
     return {"settings": settings, "variants": {name: {} for name in VARIANTS}}
 
@@ -232,15 +233,15 @@ def measured(
 ) -> dict[str, float]:
     """The measures of a policy, exactly."""
     probs, _ = tabular(policy, game)
-    found = {}
+    values = {}
     for measure in measures:
         if measure == "nash_conv":
-            found[measure] = nash_conv(game, probs)
+            values[measure] = nash_conv(game, probs)
         elif measure == "value":
-            found[measure] = expected_returns(game, probs)[0]
+            values[measure] = expected_returns(game, probs)[0]
         else:
-            found[measure] = tokens_of(game, probs, policy.tokenizer)
-    return {key: round(value, 5) for key, value in found.items()}
+            values[measure] = tokens_of(game, probs, policy.tokenizer)
+    return {key: round(value, 5) for key, value in values.items()}
 
 
 def train(setting: str, name: str, seed: int) -> dict[str, list[float]]:
@@ -253,16 +254,16 @@ def train(setting: str, name: str, seed: int) -> dict[str, list[float]]:
 def learned(options: str, measures: tuple[str, ...]) -> dict[str, list[float]]:
     """The curves of a run with these options, as JSON."""
     warnings.simplefilter("ignore")
-    given = json.loads(options)
-    game = make_game(given["games"][0]["id"], **given["games"][0]["params"])
-    if "rounds" in given:
-        return rounds_of(given, game)
-    start = start_of(json.dumps(given["games"]), given["seed"])
+    settings = json.loads(options)
+    game = make_game(settings["games"][0]["id"], **settings["games"][0]["params"])
+    if "rounds" in settings:
+        return rounds_of(settings, game)
+    start = start_of(json.dumps(settings["games"]), settings["seed"])
     points = learn_by_grpo(
-        {**given, "model": str(start.folder), "warm_start_steps": 0},
+        {**settings, "model": str(start.folder), "warm_start_steps": 0},
         start.folder,
         start.tokenizer,
-        given["max_steps"] // POINTS,
+        settings["max_steps"] // POINTS,
         lambda policy: measured(policy, game, measures),
     )
     return {key: [point[key] for point in (start.point, *points)] for key in measures}
@@ -271,16 +272,16 @@ def learned(options: str, measures: tuple[str, ...]) -> dict[str, list[float]]:
 def rounds_of(options: dict[str, Any], game: AnyGame) -> dict[str, list[float]]:
     """The value of the start and after each round of a loop; without rounds, of the start."""
     num = options["rounds"]["num"]
-    one = {**options, "rounds": {**options["rounds"], "num": num or 1}}
+    options_with_a_round = {**options, "rounds": {**options["rounds"], "num": num or 1}}
     with tempfile.TemporaryDirectory() as folder:
-        job = Rounds(one, Path(folder), Console(quiet=True))
+        job = Rounds(options_with_a_round, Path(folder), Console(quiet=True))
         job.prepare()
         if num:
             job.run()
         names = ["start", *(f"round-{n:02}/model" for n in range(num))]
         models = [LMPolicy.from_pretrained(Path(folder) / name) for name in names]
-        found = [measured(model, game, ("value",))["value"] for model in models]
-    return {"value": found if num else found * 3}
+        values = [measured(model, game, ("value",))["value"] for model in models]
+    return {"value": values if num else values * 3}
 
 
 @cache
@@ -300,8 +301,8 @@ def part(curve: list[float], late: bool) -> float:
 
 def curves(runs: Runs, name: str, variant: str, measure: str) -> list[list[float]]:
     """The curves of a setting's runs, by seed."""
-    found = runs.get(name, {}).get(variant, {})
-    return [found[seed][measure] for seed in sorted(found)]
+    run_of = runs.get(name, {}).get(variant, {})
+    return [run_of[seed][measure] for seed in sorted(run_of)]
 
 
 def difference(runs: Runs, name: str, measure: str, late: bool) -> Difference | None:
@@ -310,8 +311,10 @@ def difference(runs: Runs, name: str, measure: str, late: bool) -> Difference | 
     seeds = sorted(set.intersection(*map(set, both)))
     if len(seeds) < 2:
         return None
-    own, other = ([part(one[seed][measure], late) for seed in seeds] for one in both)
-    return paired_difference(own, other)
+    with_part, control = (
+        [part(run_of[seed][measure], late) for seed in seeds] for run_of in both
+    )
+    return paired_difference(with_part, control)
 
 
 def is_shown(gap: Difference | None) -> bool:
@@ -331,25 +334,27 @@ def changed(runs: Runs, name: str) -> list[str]:
 
 def rows(runs: Runs) -> list[list[str]]:
     """The rows of the table."""
-    found = []
+    cells = []
     for name, setting in SETTINGS.items():
         for measure in setting.measures:
             both = [curves(runs, name, v, measure) for v in VARIANTS]
             start = f"{np.mean([c[0] for c in both[0]]):.3f}" if both[0] else "-"
             means = [
-                f"{interval([part(c, True) for c in own]).mean:.3f}" if own else "-"
-                for own in both
+                f"{interval([part(c, True) for c in variant_curves]).mean:.3f}"
+                if variant_curves
+                else "-"
+                for variant_curves in both
             ]
             gaps = [difference(runs, name, measure, late) for late in (False, True)]
             where = f"{setting.game}, {NAMES[measure]}"
             row = [f"`{name}`", setting.part, where, str(len(both[0])), start]
-            told = [gain(gap) for gap in gaps]
-            told = [
+            gains = [gain(gap) for gap in gaps]
+            gains = [
                 text if is_shown(gap) else text.replace("*", "")
-                for gap, text in zip(gaps, told, strict=True)
+                for gap, text in zip(gaps, gains, strict=True)
             ]
-            found.append([*row, *means, *told])
-    return found
+            cells.append([*row, *means, *gains])
+    return cells
 
 
 def page(runs: Runs) -> str:
@@ -399,23 +404,23 @@ def page(runs: Runs) -> str:
 
 def draw(runs: Runs) -> None:
     """The curves of the settings in which a measure changes."""
-    shown = [(name, m) for name in SETTINGS for m in changed(runs, name)]
-    if not shown:
+    panels_drawn = [(name, m) for name in SETTINGS for m in changed(runs, name)]
+    if not panels_drawn:
         return
-    width = min(3, len(shown))
-    height = -(-len(shown) // width)
+    width = min(3, len(panels_drawn))
+    height = -(-len(panels_drawn) // width)
     figure = import_extra("matplotlib.figure", "eval").Figure(
         figsize=(3.6 * width, 2.8 * height), layout="constrained"
     )
     panels = figure.subplots(height, width, squeeze=False).ravel()
-    for panel in panels[len(shown) :]:
+    for panel in panels[len(panels_drawn) :]:
         panel.axis("off")
-    for panel, (name, measure) in zip(panels, shown, strict=False):
+    for panel, (name, measure) in zip(panels, panels_drawn, strict=False):
         for variant, color in zip(VARIANTS, ("C0", "C7"), strict=True):
-            own = curves(runs, name, variant, measure)
-            num = len(own[0]) - 1
+            variant_curves = curves(runs, name, variant, measure)
+            num = len(variant_curves[0]) - 1
             x = [SETTINGS[name].steps // num * i for i in range(num + 1)]
-            draw_band(panel, x, own, variant, color)
+            draw_band(panel, x, variant_curves, variant, color)
         panel.set(title=name, xlabel="update", ylabel=NAMES[measure])
     panels[0].legend(fontsize="small")
     figure.savefig(FIGURE, dpi=100, metadata={"Software": None})
@@ -431,14 +436,14 @@ def main(
     """Does the missing runs, and writes page and figure."""
     with usage_errors():
         names = chosen(game, SETTINGS)
-        found = read(FILE, made_with())
+        runs_of_file = read(FILE, made_with())
     tell_outdated(FILE, made_with())
-    todo = missing(found, VARIANTS, names, num_seeds)
+    todo = missing(runs_of_file, VARIANTS, names, num_seeds)
     with kept_runs(FILE):
         runs = (
             run_missing(FILE, made_with(), todo, train, num_jobs, typer.echo)
             if todo
-            else found
+            else runs_of_file
         )
     PAGE.write_text(page(runs))
     draw(runs)
