@@ -65,7 +65,9 @@ SETTINGS: dict[str, Setting] = {
     ),
     "negotiation": Setting(
         {
-            **{"num_rounds": 1, "num_offers": 9, "min_gain": 0.25},
+            "num_rounds": 1,
+            "num_offers": 9,
+            "min_gain": 0.25,
             "factors": [[0.5, 0.75], [1.0, 1.25]],
         },
         "negotiator:honest",
@@ -75,8 +77,11 @@ SETTINGS: dict[str, Setting] = {
     ),
     "auction": Setting(
         {
-            **{"num_players": 2, "items": [[3, 1, 0]], "budget": 8},
-            **{"pricing": "first", "messages": False},
+            "num_players": 2,
+            "items": [[3, 1, 0]],
+            "budget": 8,
+            "pricing": "first",
+            "messages": False,
         },
         "bidder:honest",
     ),
@@ -123,9 +128,22 @@ def eval_arguments(game: str, model: str, out: str) -> list[str]:
         f"{name}={_option('', value)[1]}" for name, value in chosen.params.items()
     ]
     return [
-        *("eval", f"lm:{model}", game, *(x for p in params for x in ("-p", p))),
-        *("--against", "self", "--against", chosen.stranger, "-n", str(NUM_EPISODES)),
-        *("--seed", str(SEED), "--no-baselines", "--json", "--out", out),
+        "eval",
+        f"lm:{model}",
+        game,
+        *(x for p in params for x in ("-p", p)),
+        "--against",
+        "self",
+        "--against",
+        chosen.stranger,
+        "-n",
+        str(NUM_EPISODES),
+        "--seed",
+        str(SEED),
+        "--no-baselines",
+        "--json",
+        "--out",
+        out,
     ]
 
 

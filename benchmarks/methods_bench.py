@@ -348,9 +348,14 @@ class _Rounds:
         write_rows(dataset, rows, origin_of(selection.rows, episodes))
         settings = {
             **self._method.train,
-            **{"model": str(model), "data": str(rows), "seed": seed},
-            **{"use_cpu": True, "bf16": False, "gradient_checkpointing": False},
-            **{"save_strategy": "no", "logging_strategy": "no"},
+            "model": str(model),
+            "data": str(rows),
+            "seed": seed,
+            "use_cpu": True,
+            "bf16": False,
+            "gradient_checkpointing": False,
+            "save_strategy": "no",
+            "logging_strategy": "no",
         }
         job = RowRun(settings, folder, Console(quiet=True), measures=False)
         job.prepare()

@@ -102,10 +102,19 @@ RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
     "the same, one shared adapter, `update: joint`": ("marft", {**ONE_SEAT, **SHARED}),
 }
 TINY: dict[str, Any] = {
-    **{"model": "tiny", "rules": False, "reply_format": "bare", "parsing": "strict"},
-    **{"max_completion_length": 6, "bf16": False, "gradient_checkpointing": False},
-    **{"use_cpu": True, "learning_rate": 3e-3, "episodes_per_step": 32},
-    **{"warm_start_steps": 120, "warm_start_batch_size": 64, "eval_episodes": 200},
+    "model": "tiny",
+    "rules": False,
+    "reply_format": "bare",
+    "parsing": "strict",
+    "max_completion_length": 6,
+    "bf16": False,
+    "gradient_checkpointing": False,
+    "use_cpu": True,
+    "learning_rate": 3e-3,
+    "episodes_per_step": 32,
+    "warm_start_steps": 120,
+    "warm_start_batch_size": 64,
+    "eval_episodes": 200,
 }
 
 

@@ -186,9 +186,21 @@ def tree_columns(graph: Graph) -> tuple[Ints, Ints]:
 
 COLUMNS = frozenset(
     {
-        *("team", "state_key", "action", "terminated", "truncated"),
-        *("value", "next_value", "parent", "branch", "num_tokens", "row_length"),
-        *("rewards.game", "tokens.entropy", "tokens.logprob", "tokens.value"),
+        "team",
+        "state_key",
+        "action",
+        "terminated",
+        "truncated",
+        "value",
+        "next_value",
+        "parent",
+        "branch",
+        "num_tokens",
+        "row_length",
+        "rewards.game",
+        "tokens.entropy",
+        "tokens.logprob",
+        "tokens.value",
     }
 )  # of `TabularPolicy.play`, beside the columns that every batch has
 KEPT = 0.9  # share of the critic's value that one visit of a row leaves

@@ -79,8 +79,13 @@ def _row(info: arena_envs.GameInfo, stem: str) -> str:
     game = arena_envs.make_game(info.id)
     cells = [
         f"[`{info.id}`]({stem}.md) {title_of(game)}",
-        *(info.kind, str(info.num_players), info.information, info.split, game.pays),
-        *(str(game.max_turns), f"{mean_prompt_length(game):.0f}"),
+        info.kind,
+        str(info.num_players),
+        info.information,
+        info.split,
+        game.pays,
+        str(game.max_turns),
+        f"{mean_prompt_length(game):.0f}",
     ]
     return f"| {' | '.join(cells)} |"
 
