@@ -106,11 +106,11 @@ def rllib(id: str) -> Episode:
     env = RLlibEnv({"game": id})
 
     def play(rng: random.Random) -> int:
-        seen, _ = env.reset()
+        observations, _ = env.reset()
         num_steps, over = 0, False
         while not over:
-            ((agent, view),) = seen.items()
-            seen, _, ended, cut, _ = env.step({agent: chosen(view, rng)})
+            ((agent, view),) = observations.items()
+            observations, _, ended, cut, _ = env.step({agent: chosen(view, rng)})
             over, num_steps = ended["__all__"] or cut["__all__"], num_steps + 1
         return num_steps
 
@@ -170,11 +170,11 @@ def main() -> None:
             loops = ours(id), adapter(id)
             for loop in loops:
                 measure(loop, args.seconds / 2)  # fills the cache of states
-            found = [
+            costs = [
                 [per_step(loop, args.seconds) for loop in loops]
                 for _ in range(args.repeats)
             ]
-            bare, through = (statistics.median(row[i] for row in found) for i in (0, 1))
+            bare, through = (statistics.median(row[i] for row in costs) for i in (0, 1))
             cells = (f"{cost:.1f}" for cost in (bare, through, through - bare))
             table.add_row(name, id, *cells)
     Console().print(table)

@@ -140,7 +140,7 @@ def throughput() -> dict[str, float]:
 
 
 def in_flight() -> dict[str, dict[str, float]]:
-    found = {}
+    rows = {}
     with serving(0.02, 0.5) as url:
         for name in ("play_many", "lockstep"):
             policy, start = Counted(url), time.perf_counter()
@@ -153,9 +153,9 @@ def in_flight() -> dict[str, dict[str, float]]:
                 play_plans(plans, batch_size=ALLOWED)
             seconds = time.perf_counter() - start
             at_server = Client(url).ask("GET", "/").future.result() / seconds
-            found[name] = {"asked": policy.level.area / seconds}
-            found[name] |= {"at_server": at_server, "seconds": seconds}
-    return found
+            rows[name] = {"asked": policy.level.area / seconds}
+            rows[name] |= {"at_server": at_server, "seconds": seconds}
+    return rows
 
 
 def own_cpu() -> dict[str, float]:
@@ -165,12 +165,12 @@ def own_cpu() -> dict[str, float]:
         whole, bare = ChatAPIPolicy("m", url), ChatAPIPolicy("m", url)
         bare._client._ask = without_http  # type: ignore[assignment, method-assign]
         for _ in range(6):
-            for what, policy in (("with_client", whole), ("own", bare)):
+            for kind, policy in (("with_client", whole), ("own", bare)):
                 start, turns = time.process_time(), 300 * 2  # everybody bets
                 asyncio.run(play_all(policy, 300, 64))
-                spent[what].append(1000 * (time.process_time() - start) / turns)
+                spent[kind].append(1000 * (time.process_time() - start) / turns)
     # the first run connects
-    return {what: statistics.median(times[1:]) for what, times in spent.items()}
+    return {kind: statistics.median(times[1:]) for kind, times in spent.items()}
 
 
 def without_http(*arguments: Any) -> Any:
@@ -181,9 +181,9 @@ def without_http(*arguments: Any) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--serve", nargs=2, type=float, help=argparse.SUPPRESS)
-    given = parser.parse_args().serve
-    if given:
-        asyncio.run(serve(*given))
+    delays = parser.parse_args().serve
+    if delays:
+        asyncio.run(serve(*delays))
         return
     for measure in (own_cpu, throughput, in_flight):
         print(json.dumps({measure.__name__: measure()}, indent=1), flush=True)

@@ -71,12 +71,12 @@ def main() -> None:
     parser.add_argument("recipe")
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--skip", type=int, default=2)
-    given, extra = parser.parse_known_args()
+    args, extra = parser.parse_known_args()
     print("| play | step | play | training | player's CPU | step / longer |")
     print("|---|---|---|---|---|---|")
     for beside in (False, True):
-        lines = lines_of(given.recipe, given.steps, beside, extra)
-        print(row(lines[given.skip :], beside), flush=True)
+        lines = lines_of(args.recipe, args.steps, beside, extra)
+        print(row(lines[args.skip :], beside), flush=True)
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ MadeWith = Mapping[str, Any]  # "settings", "variants", and what all runs share
 
 def as_json(made_with: MadeWith) -> dict[str, Any]:
     """The settings that decide the numbers, as read back from JSON."""
-    found: dict[str, Any] = json.loads(json.dumps(made_with))
-    return found
+    settings: dict[str, Any] = json.loads(json.dumps(made_with))
+    return settings
 
 
 def read(path: Path, made_with: MadeWith) -> Runs:
@@ -55,11 +55,11 @@ def read(path: Path, made_with: MadeWith) -> Runs:
     return {
         setting: {
             name: {int(seed): run for seed, run in seeds.items()}
-            for name, seeds in found.items()
+            for name, seeds in variants.items()
             if name in now["variants"]
             and file["variants"].get(name) == now["variants"][name]
         }
-        for setting, found in file["runs"].items()
+        for setting, variants in file["runs"].items()
         if setting in now["settings"]
         and file["settings"].get(setting) == now["settings"][setting]
     }
@@ -69,8 +69,8 @@ def num_outdated(path: Path, made_with: MadeWith) -> int:
     """The runs of a file that were made with other settings or options; see `read`."""
     if not path.exists():
         return 0
-    found: Runs = _whole(path, made_with["variants"])["runs"]
-    return _num_runs(found) - _num_runs(read(path, made_with))
+    runs: Runs = _whole(path, made_with["variants"])["runs"]
+    return _num_runs(runs) - _num_runs(read(path, made_with))
 
 
 def _whole(path: Path, variants: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,16 +92,16 @@ def _whole(path: Path, variants: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _num_runs(runs: Runs) -> int:
-    return sum(len(seeds) for found in runs.values() for seeds in found.values())
+    return sum(len(seeds) for variants in runs.values() for seeds in variants.values())
 
 
 def write(path: Path, runs: Mapping[str, Any], made_with: MadeWith) -> None:
     """Writes a file, a line for each variant; whole or not at all."""
     parts = [
         f'  "{setting}": {{\n'
-        + ",\n".join(_line(name, seeds) for name, seeds in sorted(found.items()))
+        + ",\n".join(_line(name, seeds) for name, seeds in sorted(variants.items()))
         + "\n  }"
-        for setting, found in sorted(runs.items())
+        for setting, variants in sorted(runs.items())
     ]
     head = [f' "{key}": {json.dumps(value)}' for key, value in made_with.items()]
     text = "{\n" + ",\n".join([*head, ' "runs": {\n'])
@@ -136,8 +136,8 @@ def do_runs(
                 error = None if future.cancelled() else future.exception()
                 if error is not None:
                     failed.append((waiting[future], error))
-                    for other in waiting:
-                        other.cancel()  # those in progress are kept when they end
+                    for unfinished in waiting:
+                        unfinished.cancel()  # those in progress are kept when they end
                 elif not future.cancelled():
                     keep(waiting[future], future.result(), count)
         finally:
@@ -208,11 +208,11 @@ def missing(
 
 
 def missing_seeds(
-    names: Sequence[str], found: Mapping[str, Mapping[int, Any]], num_seeds: int
+    names: Sequence[str], runs: Mapping[str, Mapping[int, Any]], num_seeds: int
 ) -> dict[str, list[int]]:
     """The missing seeds of each variant that lacks any."""
     lacking = {
-        name: [seed for seed in range(num_seeds) if seed not in found.get(name, {})]
+        name: [seed for seed in range(num_seeds) if seed not in runs.get(name, {})]
         for name in names
     }
     return {name: seeds for name, seeds in lacking.items() if seeds}
@@ -280,19 +280,19 @@ def interval(values: Sequence[float]) -> Mean:
     return Mean(mean, mean - wide, mean + wide, num)
 
 
-def difference(one: Sequence[float], other: Sequence[float]) -> Difference:
+def difference(first: Sequence[float], second: Sequence[float]) -> Difference:
     """The mean of some runs less that of others, two-sided.
 
     Raises:
         ValueError: fewer than two runs on a side.
     """
-    sizes = np.array([len(one), len(other)])
+    sizes = np.array([len(first), len(second)])
     if sizes.min() < 2:
         raise ValueError(
             f"want at least two runs on each side, got {sizes.tolist()}; run more seeds"
         )
-    value = float(np.mean(one) - np.mean(other))
-    parts = np.array([np.var(one, ddof=1), np.var(other, ddof=1)]) / sizes
+    value = float(np.mean(first) - np.mean(second))
+    parts = np.array([np.var(first, ddof=1), np.var(second, ddof=1)]) / sizes
     error = float(parts.sum()) ** 0.5
     if error == 0:
         return Difference(value, 0.0, float(value == 0))
@@ -302,18 +302,18 @@ def difference(one: Sequence[float], other: Sequence[float]) -> Difference:
     return Difference(value, wide, 2 * float(t.sf(abs(value) / error, freedom)))
 
 
-def paired_difference(one: Sequence[float], other: Sequence[float]) -> Difference:
+def paired_difference(first: Sequence[float], second: Sequence[float]) -> Difference:
     """The mean difference of runs that share a seed, in order; two-sided.
 
     Raises:
         ValueError: the numbers of runs differ, or are below two.
     """
-    if len(one) != len(other) or len(one) < 2:
+    if len(first) != len(second) or len(first) < 2:
         raise ValueError(
             "want at least two runs on each side, and equally many, got "
-            f"{len(one)} and {len(other)}; run the same seeds of both"
+            f"{len(first)} and {len(second)}; run the same seeds of both"
         )
-    gaps = np.subtract(one, other)
+    gaps = np.subtract(first, second)
     value = float(gaps.mean())
     error = float(gaps.std(ddof=1)) / len(gaps) ** 0.5
     if error == 0:
@@ -338,43 +338,45 @@ def smallest_effect(num_seeds: int, num_comparisons: int) -> float:
     return quantile / math.sqrt(num_seeds)
 
 
-def seeds_needed(one: Sequence[float], other: Sequence[float]) -> int | None:
+def seeds_needed(first: Sequence[float], second: Sequence[float]) -> int | None:
     """Runs on each side that find a difference of this size with power 80 % at p < 0.05.
 
         n = (z(.975) + z(.8))² (s₁² + s₂²) / d², by the normal approximation
 
     None where there is no difference.
     """
-    gap = float(np.mean(one) - np.mean(other))
+    gap = float(np.mean(first) - np.mean(second))
     if gap == 0:
         return None
     norm = import_stats().norm
     z = float(norm.ppf((1 + LEVEL) / 2) + norm.ppf(POWER))
-    spread = float(np.var(one, ddof=1) + np.var(other, ddof=1))
+    spread = float(np.var(first, ddof=1) + np.var(second, ddof=1))
     return max(2, math.ceil(z**2 * spread / gap**2))
 
 
-def holm(found: Mapping[str, Difference]) -> dict[str, Difference]:
+def holm(differences: Mapping[str, Difference]) -> dict[str, Difference]:
     """The differences with p corrected for their number, by Holm's method."""
     corrected: dict[str, Difference] = {}
     least = 0.0
-    for rank, name in enumerate(sorted(found, key=lambda name: found[name].p)):
-        least = max(least, min(1.0, found[name].p * (len(found) - rank)))
-        corrected[name] = found[name]._replace(p=least)
-    return {name: corrected[name] for name in found}
+    for rank, name in enumerate(
+        sorted(differences, key=lambda name: differences[name].p)
+    ):
+        least = max(least, min(1.0, differences[name].p * (len(differences) - rank)))
+        corrected[name] = differences[name]._replace(p=least)
+    return {name: corrected[name] for name in differences}
 
 
-def gain(found: Difference | None) -> str:
+def gain(difference_of_means: Difference | None) -> str:
     """A gain with half its interval, in bold if it is significant; "-" for none.
 
     >>> gain(Difference(-0.0312, 0.01, 0.002))
     '**-0.031** ± 0.010'
     """
-    if found is None:
+    if difference_of_means is None:
         return "-"
-    value = f"{found.value:+z.3f}"
-    bold = f"**{value}**" if found.is_significant else value
-    return f"{bold} ± {found.wide:.3f}"
+    value = f"{difference_of_means.value:+z.3f}"
+    bold = f"**{value}**" if difference_of_means.is_significant else value
+    return f"{bold} ± {difference_of_means.wide:.3f}"
 
 
 def number(value: float | None) -> str:
@@ -492,10 +494,10 @@ def compare(
         import_extra(module, extra)  # fails before the long runs
     path, made_with = directory / "bench.json", bench.made_with()
     with usage_errors():
-        found = read(path, made_with)
+        runs_of_file = read(path, made_with)
         directory.mkdir(parents=True, exist_ok=True)
     tell_outdated(path, made_with)
-    todo = missing(found, names, settings, num_seeds)
+    todo = missing(runs_of_file, names, settings, num_seeds)
     with kept_runs(path):
         runs = run_missing(path, made_with, todo, bench.train, num_jobs, typer.echo)
     for written in bench.write(directory, runs):

@@ -168,9 +168,13 @@ class Comparison:
     @cached_property
     def means(self) -> dict[str, Mean]:
         """Means over seeds, the best first."""
-        found = {name: interval(values) for name, values in self.finals.items()}
+        mean_by_variant = {
+            name: interval(values) for name, values in self.finals.items()
+        }
         sign = -1 if self.higher else 1
-        return dict(sorted(found.items(), key=lambda item: sign * item[1].mean))
+        return dict(
+            sorted(mean_by_variant.items(), key=lambda item: sign * item[1].mean)
+        )
 
     @cached_property
     def gains(self) -> dict[str, Difference]:
@@ -215,11 +219,11 @@ class Comparison:
         if self.missing:
             return {}
         sign = 1 if self.higher else -1
-        found = {}
-        for title, (one, other) in pairs.items():
-            gain = difference(self.finals[one], self.finals[other])
-            found[title] = gain._replace(value=sign * gain.value)
-        return holm(found)
+        differences = {}
+        for title, (first, second) in pairs.items():
+            gain = difference(self.finals[first], self.finals[second])
+            differences[title] = gain._replace(value=sign * gain.value)
+        return holm(differences)
 
 
 def comparisons(runs: Found) -> list[Comparison]:
@@ -227,9 +231,12 @@ def comparisons(runs: Found) -> list[Comparison]:
 
     Each variant should have as many seeds as the variant with most, and at least `NUM_SEEDS`.
     """
-    tabular = [found for name, found in runs.items() if name in SETTINGS]
+    tabular = [by_variant for name, by_variant in runs.items() if name in SETTINGS]
     seeds = [
-        seed for found in tabular for by_seed in found.values() for seed in by_seed
+        seed
+        for by_variant in tabular
+        for by_seed in by_variant.values()
+        for seed in by_seed
     ]
     num = max([NUM_SEEDS, *(seed + 1 for seed in seeds)])
     return [Comparison(name, runs.get(name, {}), num) for name in SETTINGS]
@@ -243,8 +250,8 @@ def model_comparisons(runs: Found) -> list[Comparison]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known and len(known) == len(values) else None
+    present = [value for value in values if value is not None]
+    return float(np.mean(present)) if present and len(present) == len(values) else None
 
 
 GUIDE = "choose.md"
@@ -302,8 +309,8 @@ def taken_of(compared: Comparison) -> Taken | None:
         for name in compared.means
         if EXACT.isdisjoint(needed_columns(variants()[name].estimator))
     )
-    found = compared.gains.get(lead)
-    better = found is not None and found.is_significant
+    lead_gain = compared.gains.get(lead)
+    better = lead_gain is not None and lead_gain.is_significant
     return Taken(lead if better else REFERENCE, lead, best)
 
 
@@ -330,7 +337,9 @@ def guide(runs: Found) -> str:
         "Best of all",
         "Largest effect of one choice",
     ]
-    rows = [[_kind(_measured(one)), *_cells(one)] for one in compared]
+    rows = [
+        [_kind(_measured(comparison)), *_cells(comparison)] for comparison in compared
+    ]
     about = (
         f"\n- **Best level and pool** is the best variant among turn and episode levels with all their "
         f"pools, if it is significantly better than `{REFERENCE}` over game and seat; "
@@ -355,22 +364,22 @@ def _limits(runs: Found) -> dict[str, Sequence[str]]:
 
 def advice(runs: Found) -> Advice:
     """What `arena credit suggest` reads."""
-    games = [_advice_on(one) for one in comparisons(runs)]
+    games = [_advice_on(comparison) for comparison in comparisons(runs)]
     return Advice(games, _limits(runs))
 
 
 def _advice_on(compared: Comparison) -> GameAdvice:
     setting = compared.setting
-    taken = taken_of(compared) or Taken(REFERENCE, REFERENCE, REFERENCE)
+    choice = taken_of(compared) or Taken(REFERENCE, REFERENCE, REFERENCE)
     return GameAdvice(
         title=setting.title,
         game=None if setting.by_round else (setting.id, setting.params),
         facts=_measured(compared),
         missing=_num_missing(compared),
-        settings=settings_text(variants()[taken.take]),
-        take=taken.take,
-        lead=taken.lead,
-        best=taken.best,
+        settings=settings_text(variants()[choice.take]),
+        take=choice.take,
+        lead=choice.lead,
+        best=choice.best,
         gains=compared.gains,
         choices=compared.choices,
         unchanged=compared.unchanged,
@@ -380,12 +389,16 @@ def _advice_on(compared: Comparison) -> GameAdvice:
 def _of_models(runs: Found) -> list[str]:
     """What was measured with a language model, or that nothing was."""
     lines = []
-    for one in model_comparisons(runs):
-        if one.missing:
-            lines.append(f"{one.title}: {missing_text(_num_missing(one))}")
-        for after, before in () if one.missing else MODEL_PAIRS[:1]:  # no std between
-            found = one.gains_over(before)[after]
-            lines.append(f"{one.title}: gain of {after} over {before}: {found}")
+    for comparison in model_comparisons(runs):
+        if comparison.missing:
+            lines.append(
+                f"{comparison.title}: {missing_text(_num_missing(comparison))}"
+            )
+        for after, before in (
+            () if comparison.missing else MODEL_PAIRS[:1]
+        ):  # no std between
+            effect = comparison.gains_over(before)[after]
+            lines.append(f"{comparison.title}: gain of {after} over {before}: {effect}")
     return lines or [
         "nothing: all figures are of tabular policies, which have no tokens and no clipping"
     ]
@@ -412,7 +425,7 @@ def _cells(compared: Comparison) -> list[str]:
             "-",
             "-",
         ]
-    taken = variants()[advice.take]
+    variant = variants()[advice.take]
     if advice.lead == REFERENCE:
         words = f"`{REFERENCE}` has the best mean"
     else:
@@ -421,7 +434,7 @@ def _cells(compared: Comparison) -> list[str]:
             words = f"none is significantly better; the best, `{advice.lead}`: {words}"
     return [
         title,
-        f"`{settings_text(taken)}`",
+        f"`{settings_text(variant)}`",
         words,
         f"`{advice.best}`: {gain(compared.gains.get(advice.best))}",
         _largest(compared),
@@ -434,13 +447,13 @@ def _num_missing(compared: Comparison) -> int:
 
 def _largest(compared: Comparison) -> str:
     """The significant choice with the largest gain or loss."""
-    found = {k: v for k, v in compared.choices.items() if v.is_significant}
+    significant = {k: v for k, v in compared.choices.items() if v.is_significant}
     same = len(compared.unchanged)
-    if not found:
-        rest = f"; {same} change{'s' * (same == 1)} no run" if same else ""
-        return f"none of {len(CHOICES)} choices is significant{rest}"
-    name = max(found, key=lambda key: abs(found[key].value))
-    return f"{name}: {gain(found[name])}"
+    if not significant:
+        unchanged_text = f"; {same} change{'s' * (same == 1)} no run" if same else ""
+        return f"none of {len(CHOICES)} choices is significant{unchanged_text}"
+    name = max(significant, key=lambda key: abs(significant[key].value))
+    return f"{name}: {gain(significant[name])}"
 
 
 NO_POOL = "no pool"  # title of the column of an estimator without a pool
@@ -448,9 +461,12 @@ NO_POOL = "no pool"  # title of the column of an estimator without a pool
 
 def choice_table(compared: Sequence[Comparison]) -> str:
     """What each choice gains, by game."""
-    head = ["What changes", *(one.title for one in compared)]
+    head = ["What changes", *(comparison.title for comparison in compared)]
     rows = [
-        [choice.title, *(gain(one.choices.get(choice.title)) for one in compared)]
+        [
+            choice.title,
+            *(gain(comparison.choices.get(choice.title)) for comparison in compared),
+        ]
         for choice in CHOICES
     ]
     return table(head, rows)
@@ -474,13 +490,13 @@ def _crossing_row(compared: Comparison, line: Line) -> list[str]:
 def _cell(compared: Comparison, name: str) -> str:
     if name not in compared.means:
         return "-"
-    found = f"{compared.means[name].mean:.3f}"
+    cell = f"{compared.means[name].mean:.3f}"
     if name != REFERENCE:
-        found = gain(compared.gains.get(name))
+        cell = gain(compared.gains.get(name))
     variance, cosine, _ = compared.gradient(name)
     if cosine is None:
-        return found
-    return f"{found}<br>cosine {cosine:.2f}, variance {number(variance)}"
+        return cell
+    return f"{cell}<br>cosine {cosine:.2f}, variance {number(variance)}"
 
 
 def whole_table(compared: Comparison) -> str:
@@ -492,15 +508,15 @@ def whole_table(compared: Comparison) -> str:
 
 
 def _row(compared: Comparison, name: str) -> list[str]:
-    mean, found = compared.means[name], compared.gains.get(name)
+    mean, effect = compared.means[name], compared.gains.get(name)
     variance, cosine, direction = compared.gradient(name)
     return [
         f"`{name}`",
         f"{mean.mean:.3f}",
         f"{mean.low:.3f} to {mean.high:.3f}" if mean.num > 1 else "-",
         str(mean.num),
-        "" if name == REFERENCE else gain(found),
-        "" if found is None else p_value(found.p),
+        "" if name == REFERENCE else gain(effect),
+        "" if effect is None else p_value(effect.p),
         number(variance),
         "-" if cosine is None else f"{cosine:.3f}",
         "-" if direction is None else f"{direction:.3f}",
@@ -520,22 +536,22 @@ SHOWN = (
 
 def draw(compared: Sequence[Comparison], path: Path) -> None:
     """Curves of all settings: some variants in colour with intervals, the others grey."""
-    drawn = [one for one in compared if one.finals]
-    height = max(-(-len(drawn) // 2), 1)
+    with_finals = [comparison for comparison in compared if comparison.finals]
+    height = max(-(-len(with_finals) // 2), 1)
     figure = import_extra("matplotlib.figure", "eval").Figure(
         figsize=(11, 3.6 * height), layout="constrained"
     )
     panels = figure.subplots(height, 2, squeeze=False).ravel()
-    for panel, one in zip(panels, drawn, strict=False):
-        for name in one.finals:
-            curves = [run.curve for run in one.runs[name].values()]
-            _draw_curves(panel, name, curves, one.setting.num_episodes)
-        panel.set_title(one.title)
-        panel.set_ylabel("score" if one.higher else "exact NashConv")
+    for panel, comparison in zip(panels, with_finals, strict=False):
+        for name in comparison.finals:
+            curves = [run.curve for run in comparison.runs[name].values()]
+            _draw_curves(panel, name, curves, comparison.setting.num_episodes)
+        panel.set_title(comparison.title)
+        panel.set_ylabel("score" if comparison.higher else "exact NashConv")
         panel.set_xlabel("episodes")
         if panel.get_legend_handles_labels()[0]:
             panel.legend(fontsize="small")
-    for panel in panels[len(drawn) :]:
+    for panel in panels[len(with_finals) :]:
         panel.axis("off")
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
@@ -741,19 +757,19 @@ def write(directory: Path, runs: Found) -> list[Path]:
 def write_advice(path: Path, advice: Advice) -> None:
     """Writes a file; numbers have six digits after the point."""
 
-    def rounded(found: Mapping[str, Difference]) -> dict[str, list[float]]:
-        return {name: [round(x, 6) for x in gain] for name, gain in found.items()}
+    def rounded(differences: Mapping[str, Difference]) -> dict[str, list[float]]:
+        return {name: [round(x, 6) for x in gain] for name, gain in differences.items()}
 
     games = [
         {
-            **one._asdict(),
-            "facts": one.facts._asdict(),
-            "gains": rounded(one.gains),
-            "choices": rounded(one.choices),
+            **measured._asdict(),
+            "facts": measured.facts._asdict(),
+            "gains": rounded(measured.gains),
+            "choices": rounded(measured.choices),
         }
-        for one in advice.games
+        for measured in advice.games
     ]
-    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in games)
+    lines = ",\n".join(json.dumps(measured, ensure_ascii=False) for measured in games)
     limits = json.dumps(advice.limits, ensure_ascii=False, indent=1)
     text = f'{{"games": [\n{lines}\n],\n"limits": {limits}}}\n'
     path.write_text(text, encoding="utf-8")
@@ -762,12 +778,12 @@ def write_advice(path: Path, advice: Advice) -> None:
 def first_page() -> str:
     """The law with its tables, from the committed figures, in Markdown."""
     rows, runs = credit_payments.committed(), credit_tuned.committed()
-    worse, missed = (_listed(found) for found in credit_payments.defeats(rows))
+    worse, missed = (_listed(gaps) for gaps in credit_payments.defeats(rows))
     done = credit_tuned.complete(runs)
     kinds: dict[bool, list[str]] = {True: [], False: []}
     for title in done:
         kinds[isinstance(credit_tuned.TUNED[title], credit_tuned.Payment)].append(title)
-    rest = [title for title in credit_tuned.TUNED if title not in done]
+    missing_titles = [title for title in credit_tuned.TUNED if title not in done]
     late = next(r for r in rows if r.options == {"num_rounds": 64, "delay": 64})
     return FIRST.format(
         late=number(late.noise["turn_ppo"][0]),
@@ -779,7 +795,9 @@ def first_page() -> str:
         goal=credit_payments.GOAL,
         rounds=credit_tuned.outcome_table(kinds[True], runs),
         games=credit_tuned.outcome_table(kinds[False], runs),
-        not_run=f"Runs are missing: {', '.join(rest)}.\n" if rest else "",
+        not_run=f"Runs are missing: {', '.join(missing_titles)}.\n"
+        if missing_titles
+        else "",
     )
 
 
@@ -790,16 +808,19 @@ def _listed(lines: Sequence[str]) -> str:
 def text(runs: Found) -> str:
     """The page, in Markdown."""
     compared = comparisons(runs)
-    shown = [one for one in compared if one.runs]
-    parts = [HEAD, _missing(compared), *_summary(shown), METHOD]
-    parts += [_crossing(one) for one in shown]
-    if shown:
+    with_runs = [comparison for comparison in compared if comparison.runs]
+    parts = [HEAD, _missing(compared), *_summary(with_runs), METHOD]
+    parts += [_crossing(comparison) for comparison in with_runs]
+    if with_runs:
         parts += [f"![Learning curves]({PICTURE})\n", "## All variants\n"]
-    parts += [f"### {one.title}, all variants\n\n{whole_table(one)}" for one in shown]
+    parts += [
+        f"### {comparison.title}, all variants\n\n{whole_table(comparison)}"
+        for comparison in with_runs
+    ]
     models = model_comparisons(runs)
     if models:
         parts.append(f"## Language models\n\n{MODEL_TEXT}")
-    parts += [_of_model(one) for one in models]
+    parts += [_of_model(comparison) for comparison in models]
     return "\n".join(parts)
 
 
@@ -809,13 +830,13 @@ def _of_model(compared: Comparison) -> str:
     if compared.missing:
         return "\n\n".join([*lines, _missing_runs(compared)]) + "\n"
     for pool in MODEL_PAIRS:
-        found = compared.gains_over(pool[1])[pool[0]]
-        wanted = seeds_needed(*(compared.finals[name] for name in pool))
+        effect = compared.gains_over(pool[1])[pool[0]]
+        num_seeds = seeds_needed(*(compared.finals[name] for name in pool))
         lines.append(
-            f"Gain of `{pool[0]}` over `{pool[1]}`: {gain(found)}. "
+            f"Gain of `{pool[0]}` over `{pool[1]}`: {gain(effect)}. "
             + (
-                f"Seeds needed to find a difference of this size with power 80 %: {wanted}."
-                if wanted
+                f"Seeds needed to find a difference of this size with power 80 %: {num_seeds}."
+                if num_seeds
                 else "The means are equal."
             )
         )
@@ -824,7 +845,7 @@ def _of_model(compared: Comparison) -> str:
 
 def _missing(compared: Sequence[Comparison]) -> str:
     """Which runs are missing."""
-    lines = [_missing_runs(one) for one in compared if one.missing]
+    lines = [_missing_runs(comparison) for comparison in compared if comparison.missing]
     if not lines:
         return (
             f"All runs are complete: {compared[0].num_seeds} seeds of each variant.\n"
@@ -839,24 +860,24 @@ def _missing_runs(compared: Comparison) -> str:
     return comparing.missing_line(compared.title, compared.missing, len(compared.runs))
 
 
-def _summary(shown: Sequence[Comparison]) -> list[str]:
-    if not shown:
+def _summary(with_runs: Sequence[Comparison]) -> list[str]:
+    if not with_runs:
         return []
     about = (
         "The gain from changing one option. `mars` is the turn level, `dr_grpo` the episode "
         "level, both without a scale. Bold: significant."
     )
-    return ["## What each choice changes\n", about + "\n", choice_table(shown)]
+    return ["## What each choice changes\n", about + "\n", choice_table(with_runs)]
 
 
 def _crossing(compared: Comparison) -> str:
-    chosen = compared.setting
+    setting = compared.setting
     about = (
-        f"{chosen.num_episodes:,} episodes a run, groups of {chosen.num_samples}, first "
-        f"step {chosen.step:g}, entropy bonus {chosen.bonus:g}. The cell of `{REFERENCE}` over game and seat shows its "
-        f"{'score' if chosen.higher else 'NashConv'}; other cells show the gain over it."
+        f"{setting.num_episodes:,} episodes a run, groups of {setting.num_samples}, first "
+        f"step {setting.step:g}, entropy bonus {setting.bonus:g}. The cell of `{REFERENCE}` over game and seat shows its "
+        f"{'score' if setting.higher else 'NashConv'}; other cells show the gain over it."
     )
-    parts = [f"## {chosen.title}", about, crossing_table(compared), _verdict(compared)]
+    parts = [f"## {setting.title}", about, crossing_table(compared), _verdict(compared)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
@@ -865,14 +886,14 @@ def _verdict(compared: Comparison) -> str:
     if not compared.gains:
         return "Runs of this game are missing, so nothing is compared."
     names: dict[bool, list[str]] = {True: [], False: []}
-    for name, found in compared.gains.items():
-        if found.is_significant:
-            names[found.value > 0].append(f"`{name}`")
-    rest = len(compared.gains) - len(names[True]) - len(names[False])
+    for name, effect in compared.gains.items():
+        if effect.is_significant:
+            names[effect.value > 0].append(f"`{name}`")
+    num_others = len(compared.gains) - len(names[True]) - len(names[False])
     return (
         f"Significantly better than `{REFERENCE}`: {', '.join(names[True]) or 'none'}. "
         f"Significantly worse: {', '.join(names[False]) or 'none'}. No significant "
-        f"difference: {rest} of {len(compared.gains)}."
+        f"difference: {num_others} of {len(compared.gains)}."
     )
 
 
@@ -903,15 +924,15 @@ def main(
         import_extra(module, "eval")  # fails before the long play
     path = directory / "bench.json"
     with usage_errors():
-        found = read_runs(path)
+        runs = read_runs(path)
         directory.mkdir(parents=True, exist_ok=True)
     tell_outdated(path, made_with())
-    todo = missing(found, names, settings, num_seeds)
+    todo = missing(runs, names, settings, num_seeds)
     if any(setting in MODELS for setting, _, _ in todo):
         import_extra("trl", "train")
     with kept_runs(path):
-        found = run_missing(path, todo, num_jobs, typer.echo)
-    for written in write(directory, found):
+        runs = run_missing(path, todo, num_jobs, typer.echo)
+    for written in write(directory, runs):
         typer.echo(f"wrote {written}")
 
 

@@ -213,24 +213,24 @@ def train_options(setting: str, name: str, seed: int) -> dict[str, Any]:
         name: of a variant and its step size, as `run_name` makes it.
         seed: of the run.
     """
-    chosen, (variant, step) = SETTINGS[setting], name.split()
+    bench_setting, (variant, step) = SETTINGS[setting], name.split()
     return {
         **start_options(setting, seed),
         **VARIANTS[variant],
         "learning_rate": float(step),
-        "max_steps": chosen.num_steps,
+        "max_steps": bench_setting.num_steps,
     }
 
 
 def start_options(setting: str, seed: int) -> dict[str, Any]:
     """The options of a run before it has a variant."""
-    chosen = SETTINGS[setting]
+    bench_setting = SETTINGS[setting]
     return {
-        **OPTIONS[chosen.model],
-        "games": [dict(chosen.game)],
-        "part_weights": {"game": chosen.unit},
+        **OPTIONS[bench_setting.model],
+        "games": [dict(bench_setting.game)],
+        "part_weights": {"game": bench_setting.unit},
         "seed": seed,
-        **chosen.options,
+        **bench_setting.options,
     }
 
 
@@ -241,18 +241,18 @@ def run_name(variant: str, step: float) -> str:
 
 def train(setting: str, name: str, seed: int) -> Curves:
     """A run: the share of the best return at the start and along the way."""
-    chosen = SETTINGS[setting]
-    if chosen.model == "smollm2":
+    bench_setting = SETTINGS[setting]
+    if bench_setting.model == "smollm2":
         return learn_by_layers(setting, name, seed)
     start = _start(setting, seed)
-    found = learn_by_grpo(
+    points = learn_by_grpo(
         train_options(setting, name, seed),
         start.folder,
         start.tokenizer,
-        chosen.every,
+        bench_setting.every,
         lambda policy: measured(policy, setting),
     )
-    curves = [start.point, *found]
+    curves = [start.point, *points]
     return {key: [round(point[key], 4) for point in curves] for key in start.point}
 
 
@@ -286,11 +286,11 @@ def last_layers(model: Any, ids: Any, num: int) -> tuple[Any, Any]:
         num: of layers.
     """
     with torch.no_grad():
-        read = model(ids, output_hidden_states=True, use_cache=False)
+        output = model(ids, output_hidden_states=True, use_cache=False)
     model.layers = model.layers[-num:]
     model.requires_grad_(False)
     model.layers.requires_grad_(True)
-    return model, read.hidden_states[-1 - num]
+    return model, output.hidden_states[-1 - num]
 
 
 def learn_by_layers(setting: str, name: str, seed: int) -> Curves:
@@ -304,33 +304,35 @@ def learn_by_layers(setting: str, name: str, seed: int) -> Curves:
         name: of a variant and its step size.
         seed: of the play.
     """
-    chosen, options, (variant, step) = (
+    bench_setting, options, (variant, step) = (
         SETTINGS[setting],
         OPTIONS["smollm2"],
         name.split(),
     )
-    first, read, answers = _smollm2(setting)
+    first, embedded, answers = _smollm2(setting)
     model, game = copy.deepcopy(first), _game(setting)
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(trained, float(step), weight_decay=0.0)
-    given = VARIANTS[variant]
-    credit = Crediting(Variant(given["credit"], given["credit_args"]))
+    credit_options = VARIANTS[variant]
+    credit = Crediting(Variant(credit_options["credit"], credit_options["credit_args"]))
     table, rng = symbols_policy(game), np.random.default_rng(seed)
     rows, points = np.arange(game.num_symbols), []
     right = [game.right_answer(symbol) for symbol in rows]
-    for number in range(chosen.num_steps + 1):
-        found = model(inputs_embeds=read, use_cache=False).last_hidden_state
-        logits = found[:, -1] @ answers.T
+    for number in range(bench_setting.num_steps + 1):
+        hidden = model(inputs_embeds=embedded, use_cache=False).last_hidden_state
+        logits = hidden[:, -1] @ answers.T
         logs = logits.double().log_softmax(1)
         table.logits[rows] = logs.detach().numpy()
         table.remember(rows)
-        if number % chosen.every == 0:
+        if number % bench_setting.every == 0:
             points.append(round(float(logs.exp()[rows, right].mean()), 4))
         played = table.play(options["groups"], options["num_generations"], rng)
-        advantage = torch.tensor(chosen.unit * credit(table, played))
+        advantage = torch.tensor(bench_setting.unit * credit(table, played))
         gained = (advantage * logs[played.row, played.action]).mean()
         entropy = -(logs.exp() * logs).sum(1)[played.row].mean()
-        optimizer.param_groups[0]["lr"] = float(step) * (1 - number / chosen.num_steps)
+        optimizer.param_groups[0]["lr"] = float(step) * (
+            1 - number / bench_setting.num_steps
+        )
         optimizer.zero_grad()
         (-gained - options["entropy"] * entropy).backward()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
@@ -377,12 +379,14 @@ def _rounds(policy: LMPolicy, game: Any) -> float:
 def _repeated(policy: LMPolicy, game: Any) -> float:
     """The expected return against tit for tat, as a share of the best."""
     state_of = {
-        (number, own): game.initial_state()._replace(rounds=((own, own),) * number)
+        (number, last_choice): game.initial_state()._replace(
+            rounds=((last_choice, last_choice),) * number
+        )
         for number in range(game.num_rounds)
-        for own in range(game.num_actions)
+        for last_choice in range(game.num_actions)
     }
-    found = choices(policy, game, list(state_of.values()))
-    chances = dict(zip(state_of, found, strict=True))
+    probabilities = choices(policy, game, list(state_of.values()))
+    chances = dict(zip(state_of, probabilities, strict=True))
 
     def values(number: int, best: bool) -> Any:  # by the own last choice
         if number == game.num_rounds:
@@ -418,21 +422,22 @@ def choices(policy: LMPolicy, game: Any, states: Sequence[Any]) -> Any:
     ]
     texts = [game.observe(state, 0) for state in states]
     prompts = {t: policy.encode([{"role": "user", "content": t}]) for t in texts}
-    found: dict[str, Any] = {}
+    probabilities: dict[str, Any] = {}
     for size in {len(ids) for ids in prompts.values()}:
         equal = [text for text, ids in prompts.items() if len(ids) == size]
         ids = torch.tensor([prompts[text] for text in equal])
         logits = policy.model(ids).logits[:, -1, firsts]
-        found |= zip(equal, logits.double().softmax(1).numpy(), strict=True)
-    return np.array([found[text] for text in texts])
+        probabilities |= zip(equal, logits.double().softmax(1).numpy(), strict=True)
+    return np.array([probabilities[text] for text in texts])
 
 
 def made_with(model: str) -> dict[str, Any]:
     """What decides the numbers of a model's runs."""
-    chosen = {n: asdict(s) for n, s in SETTINGS.items() if s.model == model}
+    model_settings = {n: asdict(s) for n, s in SETTINGS.items() if s.model == model}
     free = ("title", "num_seeds", "steps")  # do not change a run
     settings = {
-        n: {k: v for k, v in s.items() if k not in free} for n, s in chosen.items()
+        n: {k: v for k, v in s.items() if k not in free}
+        for n, s in model_settings.items()
     }
     names = {
         run_name(v, h): v for v in VARIANTS for s in SETTINGS.values() for h in s.steps
@@ -462,16 +467,22 @@ def tuned(setting: str, runs: comparing.Runs) -> dict[str, str]:
 
 def do_runs(setting: str, path: Path) -> None:
     """Does the missing runs of a setting: first those that choose the step sizes."""
-    chosen = SETTINGS[setting]
-    given = path, made_with(chosen.model)
+    bench_setting = SETTINGS[setting]
+    file_and_facts = path, made_with(bench_setting.model)
 
     def do(todo: Sequence[Task]) -> comparing.Runs:
-        known = comparing.read(*given).get(setting, {})
-        left = [task for task in todo if task[2] not in known.get(task[1], {})]
-        return comparing.run_missing(*given, left, train, 1, typer.echo)
+        runs = comparing.read(*file_and_facts).get(setting, {})
+        left = [task for task in todo if task[2] not in runs.get(task[1], {})]
+        return comparing.run_missing(*file_and_facts, left, train, 1, typer.echo)
 
     names = tuned(setting, do(tuning(setting))).values()
-    do([(setting, name, seed) for seed in range(chosen.num_seeds) for name in names])
+    do(
+        [
+            (setting, name, seed)
+            for seed in range(bench_setting.num_seeds)
+            for name in names
+        ]
+    )
 
 
 HEAD = """\
@@ -554,9 +565,10 @@ def findings(runs: comparing.Runs) -> str:
         late = {
             v: [*map(final, curves)] for v, curves in by_variant(name, runs).items()
         }
-        own = late.pop("default")
+        default_finals = late.pop("default")
         gains = [
-            f"{gain(paired_difference(own, x))} over `{v}`" for v, x in late.items()
+            f"{gain(paired_difference(default_finals, x))} over `{v}`"
+            for v, x in late.items()
         ]
         lines.append(f"- {setting.title}: `default` {', '.join(gains)}.")
     return "\n".join([*lines, ""])
@@ -587,26 +599,28 @@ def text(runs: comparing.Runs, trees: Sequence[Payment]) -> str:
         smollm2_steps=smollm2.num_steps,
         paid=noise_of_both(),
     )
-    noise = payments_table(trees, {name: one.title for name, one in COLUMNS.items()})
+    noise = payments_table(
+        trees, {name: column.title for name, column in COLUMNS.items()}
+    )
     return "\n".join([*parts, TREES.format(fitted=NUM_FITTED) + noise, method])
 
 
 def noise_of_both() -> str:
     """The noise of `random_effects` with and without `paid`, in the rounds that were run."""
-    shown = {row.title: row.noise for row in shown_rows(committed())}
+    noise_of = {row.title: row.noise for row in shown_rows(committed())}
     cells = []
     for title in ("falling stakes", "each round, and a wage of 2"):
-        pair = [f"{shown[title][OWN + end][0]:.2f}" for end in ("", " paid=False")]
+        pair = [f"{noise_of[title][OWN + end][0]:.2f}" for end in ("", " paid=False")]
         cells.append(f"{pair[0]} and {pair[1]} ({title})")
     return ", ".join(cells)
 
 
 def known_runs(directory: Path) -> comparing.Runs:
     """The runs of all models."""
-    found: comparing.Runs = {}
+    runs: comparing.Runs = {}
     for model, file in FILES.items():
-        found |= comparing.read(directory / file, made_with(model))
-    return found
+        runs |= comparing.read(directory / file, made_with(model))
+    return runs
 
 
 def known_trees(directory: Path) -> list[Payment]:

@@ -74,10 +74,13 @@ def rows() -> list[Payment]:
     """
     base = (NUM_ROUNDS, NUM_SAMPLES, True)
     lengths = [(num, NUM_SAMPLES, True) for num in LENGTHS]
-    groups = [(NUM_ROUNDS, *one) for one in itertools.product(SIZES, (True, False))]
+    groups = [(NUM_ROUNDS, *group) for group in itertools.product(SIZES, (True, False))]
     return [
         Payment(title, {"num_rounds": num, **options}, {}, size, shared)
-        for num, size, shared in (*lengths, *(one for one in groups if one != base))
+        for num, size, shared in (
+            *lengths,
+            *(group for group in groups if group != base),
+        )
         for title, options in PAYMENTS.items()
         if not ("stakes" in options and num > MOST_DOUBLED)
         if not ("advance" in options and num == 1)
@@ -141,11 +144,15 @@ def noises(
         if number >= NUM_WARM:
             true = _true_advantage(played, right, stake)
             for name, credit in credits.items():
-                own = credit(policy, played)
-                means = [np.mean(own**2), np.mean(true**2), np.mean(own * true)]
+                advantage = credit(policy, played)
+                means = [
+                    np.mean(advantage**2),
+                    np.mean(true**2),
+                    np.mean(advantage * true),
+                ]
                 squares[name].append(np.array(means))
         policy.fit_critic(played)
-    return {name: _noise(np.array(found)) for name, found in squares.items()}
+    return {name: _noise(np.array(moments)) for name, moments in squares.items()}
 
 
 def rounds_graph(game: Rounds) -> Graph:
@@ -181,12 +188,12 @@ def _noise(means: Floats) -> Noise:
     """The noise from the means of each batch: of A², A*² and A A*."""
 
     def of(mean: Floats) -> float:
-        own, best, both = mean
-        return float(own * best / both**2) if both > 0 else math.inf
+        square, best, both = mean
+        return float(square * best / both**2) if both > 0 else math.inf
 
     num, total = len(means), means.sum(axis=0)
     value = of(total / num)
-    without = [of((total - one) / (num - 1)) for one in means]
+    without = [of((total - batch_means) / (num - 1)) for batch_means in means]
     if not math.isfinite(max(without)):
         return Noise(value, 1.0, math.inf)
     logs = np.log(without)
@@ -201,8 +208,8 @@ def committed() -> list[Payment]:
 
 def read_rows(path: Path) -> list[Payment]:
     """The rows of a file; none without a file."""
-    found = json.loads(path.read_text()) if path.exists() else []
-    return [Payment(**one) for one in found]
+    entries = json.loads(path.read_text()) if path.exists() else []
+    return [Payment(**entry) for entry in entries]
 
 
 def _key(row: Payment) -> Payment:
@@ -210,16 +217,19 @@ def _key(row: Payment) -> Payment:
     return row._replace(noise={})
 
 
-def _with_noise(row: Payment, known: Sequence[Payment]) -> Payment:
+def _with_noise(row: Payment, measured_rows: Sequence[Payment]) -> Payment:
     """The row with its noise: what is known of it, and the variants that are missing."""
-    found = {
-        n: x for one in known if _key(one) == _key(row) for n, x in one.noise.items()
+    noise_by_name = {
+        n: x
+        for earlier in measured_rows
+        if _key(earlier) == _key(row)
+        for n, x in earlier.noise.items()
     }
     num = max(min(NUM_TURNS // row.options["num_rounds"], MOST_BATCHES), 2)
-    names = [name for name in VARIANTS if name not in found]
+    names = [name for name in VARIANTS if name not in noise_by_name]
     for name, noise in (noises(row, num, names) if names else {}).items():
-        found[name] = Noise(*(round(x, 4) for x in noise))
-    return row._replace(noise={name: found[name] for name in VARIANTS})
+        noise_by_name[name] = Noise(*(round(x, 4) for x in noise))
+    return row._replace(noise={name: noise_by_name[name] for name in VARIANTS})
 
 
 OWN = "random_effects"  # the default of the trainer
@@ -240,13 +250,13 @@ def setting_of(row: Payment) -> str:
 
 def shown_rows(rows: Sequence[Payment]) -> list[Payment]:
     """Those in 8 rounds, and 64 equal ones, groups of 8 that share chance."""
-    shown = [one for one in rows if (one.group, one.shared) == (NUM_SAMPLES, True)]
+    of_groups = [row for row in rows if (row.group, row.shared) == (NUM_SAMPLES, True)]
     return [
-        *(one for one in shown if one.options["num_rounds"] == NUM_ROUNDS),
+        *(row for row in of_groups if row.options["num_rounds"] == NUM_ROUNDS),
         *(
-            one._replace(title=f"{one.title}, 64 rounds")
-            for one in shown
-            if one.options == {"num_rounds": 64}
+            row._replace(title=f"{row.title}, 64 rounds")
+            for row in of_groups
+            if row.options == {"num_rounds": 64}
         ),
     ]
 
@@ -279,16 +289,16 @@ def groups_table(rows: Sequence[Payment]) -> str:
     lines = []
     for title in PAYMENTS:
         by_kind = {
-            (one.group, one.shared): one.noise
-            for one in rows
-            if one.title == title and one.options["num_rounds"] == NUM_ROUNDS
+            (row.group, row.shared): row.noise
+            for row in rows
+            if row.title == title and row.options["num_rounds"] == NUM_ROUNDS
         }
         cells = []
         for kind in kinds:
-            noise = {name: found[0] for name, found in by_kind[kind].items()}
-            own = noise.pop(OWN)
+            noise = {name: interval[0] for name, interval in by_kind[kind].items()}
+            own_noise = noise.pop(OWN)
             least = min(noise, key=lambda name: noise[name])
-            cells.append(f"{own:.3g}<br>{noise[least]:.3g} {TITLES[least]}")
+            cells.append(f"{own_noise:.3g}<br>{noise[least]:.3g} {TITLES[least]}")
         lines.append([title, *cells])
     words = [f"{size}, {'shared' if shared else 'own'}" for size, shared in kinds]
     return table(["Paid", *words], lines)
@@ -324,17 +334,15 @@ def defeats(rows: Sequence[Payment]) -> tuple[list[str], list[str]]:
     worse: dict[str, str] = {}
     missed: dict[str, str] = {}
     for row in rows:
-        noise = {name: Noise(*found) for name, found in row.noise.items()}
-        own = noise[OWN]
+        noise = {name: Noise(*interval) for name, interval in row.noise.items()}
+        own_noise = noise[OWN]
         for name in (EPISODE, *POOLS_OF_TURNS):
-            if name in noise and own.low > noise[name].high:
-                gap = (
-                    f"{own.value:.4g} against {noise[name].value:.4g} of {TITLES[name]}"
-                )
+            if name in noise and own_noise.low > noise[name].high:
+                gap = f"{own_noise.value:.4g} against {noise[name].value:.4g} of {TITLES[name]}"
                 worse.setdefault(gap, f"{setting_of(row)}: {gap}")
         least = min(noise, key=lambda name: noise[name].value)
-        if own.value > GOAL * noise[least].value:
-            gap = f"{own.value:.3g} against {noise[least].value:.3g} of {TITLES[least]}"
+        if own_noise.value > GOAL * noise[least].value:
+            gap = f"{own_noise.value:.3g} against {noise[least].value:.3g} of {TITLES[least]}"
             missed.setdefault(gap, f"{setting_of(row)}: {gap}")
     return list(worse.values()), list(missed.values())
 
@@ -348,11 +356,11 @@ def draw_horizon(rows: Sequence[Payment], path: Path) -> None:
         figsize=(12, 6), layout="constrained"
     )
     panels = figure.subplots(2, 4, sharex=True, sharey=True).ravel()
-    shown = [one for one in rows if (one.group, one.shared) == (NUM_SAMPLES, True)]
+    of_groups = [row for row in rows if (row.group, row.shared) == (NUM_SAMPLES, True)]
     for panel, title in zip(panels, PAYMENTS, strict=True):
-        found = [one for one in shown if one.title == title]
+        of_title = [row for row in of_groups if row.title == title]
         for number, name in enumerate(LINES):
-            points = [(one.options["num_rounds"], *one.noise[name]) for one in found]
+            points = [(row.options["num_rounds"], *row.noise[name]) for row in of_title]
             x, y, low, high = zip(*points, strict=True)
             style: dict[str, Any] = {"color": f"C{number}", "linewidth": 1.2}
             if name == OWN:  # below the others
@@ -376,17 +384,23 @@ def main(
 ) -> None:
     """Measure the noise of credit by when a game pays; write payments.json."""
     warnings.simplefilter("ignore", FlatPoolWarning)
-    path, found = directory / FILE, list[Payment]()
-    known = read_rows(path)
+    path, measured_rows = directory / FILE, list[Payment]()
+    earlier_rows = read_rows(path)
     for row in rows():
-        found.append(_with_noise(row, known))
-        rest = [one for one in known if _key(one) not in map(_key, found)]
-        lines = ",\n".join(json.dumps(one._asdict()) for one in (*found, *rest))
+        measured_rows.append(_with_noise(row, earlier_rows))
+        unmeasured = [
+            earlier
+            for earlier in earlier_rows
+            if _key(earlier) not in map(_key, measured_rows)
+        ]
+        lines = ",\n".join(
+            json.dumps(earlier._asdict()) for earlier in (*measured_rows, *unmeasured)
+        )
         path.write_text(f"[\n{lines}\n]\n")
-        noise = ", ".join(f"{n} {x[0]:.3g}" for n, x in found[-1].noise.items())
+        noise = ", ".join(f"{n} {x[0]:.3g}" for n, x in measured_rows[-1].noise.items())
         typer.echo(f"{row.title}, {row.options}, {row.group}, {row.shared}: {noise}")
     path.write_text(
-        "[\n" + ",\n".join(json.dumps(x._asdict()) for x in found) + "\n]\n"
+        "[\n" + ",\n".join(json.dumps(x._asdict()) for x in measured_rows) + "\n]\n"
     )
 
 

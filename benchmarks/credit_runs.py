@@ -68,16 +68,16 @@ def learn(setting: str, names: Sequence[str], seed: int) -> list[Run]:
         names: keys of `variants()`.
         seed: of all random numbers.
     """
-    chosen = [variants()[name] for name in names]
+    variants_to_run = [variants()[name] for name in names]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
-        learner = Learner(setting, chosen, seed)
+        learner = Learner(setting, variants_to_run, seed)
         learner.train(SETTINGS[setting].num_batches)
         if not SETTINGS[setting].exact:
             return [Run(curve, None, None, None) for curve in learner.curves]
         return [
             Run(curve, *gradient_of(setting, variant, seed))
-            for curve, variant in zip(learner.curves, chosen, strict=True)
+            for curve, variant in zip(learner.curves, variants_to_run, strict=True)
         ]
 
 
@@ -89,14 +89,16 @@ class Learner:
         curves: the points so far, of each.
     """
 
-    def __init__(self, setting: str, chosen: Sequence[Variant], seed: int) -> None:
+    def __init__(
+        self, setting: str, variants_to_run: Sequence[Variant], seed: int
+    ) -> None:
         self.setting = SETTINGS[setting]
-        self.tables = TabularPolicies(graph_of(setting), len(chosen))
-        self.curves: list[list[float]] = [[] for _ in chosen]
-        self._credits = [Crediting(variant) for variant in chosen]
-        self._rngs = [np.random.default_rng(seed) for _ in chosen]
+        self.tables = TabularPolicies(graph_of(setting), len(variants_to_run))
+        self.curves: list[list[float]] = [[] for _ in variants_to_run]
+        self._credits = [Crediting(variant) for variant in variants_to_run]
+        self._rngs = [np.random.default_rng(seed) for _ in variants_to_run]
         self._number = 0
-        self._since: list[list[float]] = [[] for _ in chosen]
+        self._since: list[list[float]] = [[] for _ in variants_to_run]
 
     def play(self) -> list[Played]:
         """The next batch of each policy."""
@@ -105,7 +107,7 @@ class Learner:
 
     def train(self, num_batches: int) -> None:
         """Trains on some batches; the step falls to 0 over those of the setting."""
-        chosen = self.setting
+        setting = self.setting
         for _ in range(num_batches):
             batches = self.play()
             advantages = [
@@ -114,12 +116,12 @@ class Learner:
                     zip(self._credits, batches, strict=True)
                 )
             ]
-            step = chosen.step * (1 - self._number / chosen.num_batches)
-            self.tables.update(batches, advantages, step, chosen.bonus)
+            step = setting.step * (1 - self._number / setting.num_batches)
+            self.tables.update(batches, advantages, step, setting.bonus)
             self._number += 1
             for since, played in zip(self._since, batches, strict=True):
                 since.append(played.mean_return)
-            if self._number % (chosen.num_batches // NUM_POINTS) == 0:
+            if self._number % (setting.num_batches // NUM_POINTS) == 0:
                 for number, curve in enumerate(self.curves):
                     curve.append(round(self._point(number), 4))
                     self._since[number].clear()
@@ -203,10 +205,10 @@ def gradient_of(
     return variance and round(variance, 3), round(found[0], 4), round(found[1], 4)
 
 
-def _cosine(one: Floats, other: Floats) -> float:
+def _cosine(first: Floats, second: Floats) -> float:
     """The cosine of two gradients; 0 if one is 0."""
-    size = float(np.sqrt((one**2).sum() * (other**2).sum()))
-    return float((one * other).sum()) / size if size else 0.0
+    size = float(np.sqrt((first**2).sum() * (second**2).sum()))
+    return float((first * second).sum()) / size if size else 0.0
 
 
 NUM_MODEL_SEEDS = 5
@@ -250,11 +252,27 @@ MODELS: Mapping[str, ModelSetting] = {
     "tic_tac_toe_model": ModelSetting(
         "Tic-tac-toe, tiny model",
         (
-            *("tic-tac-toe-tiny", "--max_steps", "60", "--eval_episodes", "50"),
-            *("--critic", "null", "--critic_args", "{}", "--games", _TIC_TAC_TOE),
-            *("--warm_start_steps", "300", "--warm_start_episodes", "1500"),
-            *("--warm_start_batch_size", "64", "--episodes_per_step", "128"),
-            *("--beta", "0.03"),
+            "tic-tac-toe-tiny",
+            "--max_steps",
+            "60",
+            "--eval_episodes",
+            "50",
+            "--critic",
+            "null",
+            "--critic_args",
+            "{}",
+            "--games",
+            _TIC_TAC_TOE,
+            "--warm_start_steps",
+            "300",
+            "--warm_start_episodes",
+            "1500",
+            "--warm_start_batch_size",
+            "64",
+            "--episodes_per_step",
+            "128",
+            "--beta",
+            "0.03",
         ),
         "arena/tic_tac_toe/player_0/return",  # as first player
         higher=True,
@@ -313,13 +331,13 @@ Found = dict[str, dict[str, dict[int, Run]]]  # by setting, variant, seed
 
 def read_runs(path: Path) -> Found:
     """The runs of a results file with the settings and options of today."""
-    found = comparing.read(path, made_with())
+    runs = comparing.read(path, made_with())
     return {
         setting: {
             name: {seed: Run(*run) for seed, run in seeds.items()}
             for name, seeds in variants_of.items()
         }
-        for setting, variants_of in found.items()
+        for setting, variants_of in runs.items()
     }
 
 
@@ -375,9 +393,9 @@ def run_missing(
     """Does runs in several processes; writes the file now and then, and at the end."""
     runs, done = read_runs(path), itertools.count(1)
 
-    def keep(task: Task, found: Sequence[Run], _: int) -> None:
+    def keep(task: Task, variant_runs: Sequence[Run], _: int) -> None:
         setting, names, seed = task
-        for name, run in zip(names, found, strict=True):
+        for name, run in zip(names, variant_runs, strict=True):
             add(runs, (setting, name, seed), run)
             tell(f"{next(done)}/{len(todo)} {setting} {name} seed {seed}")
         write_runs(path, runs)
@@ -391,13 +409,13 @@ def run_missing(
 
 def _together(todo: Sequence[Task]) -> list[tuple[str, tuple[str, ...], int]]:
     """The runs of a setting and seed that follow each other, at most `TOGETHER` of a table."""
-    found = []
+    groups = []
     for (setting, seed), tasks in itertools.groupby(todo, lambda one: (one[0], one[2])):
         names = [name for _, name, _ in tasks]
         most = TOGETHER if setting in SETTINGS else 1
         for start in range(0, len(names), most):
-            found.append((setting, tuple(names[start : start + most]), seed))
-    return found
+            groups.append((setting, tuple(names[start : start + most]), seed))
+    return groups
 
 
 def _run(setting: str, names: Sequence[str], seed: int) -> list[Run]:

@@ -90,15 +90,17 @@ class HalfRight:
     name = "self"
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        return [Reply(self._text(one), [0], [0, 0], [0.0, 0.0]) for one in requests]
+        return [
+            Reply(self._text(request), [0], [0, 0], [0.0, 0.0]) for request in requests
+        ]
 
-    def _text(self, asked: TurnRequest) -> str:
-        game: Any = asked.game
-        rng = random.Random(asked.seed)
-        right = game.right_answer(asked.state.symbol)
+    def _text(self, request: TurnRequest) -> str:
+        game: Any = request.game
+        rng = random.Random(request.seed)
+        right = game.right_answer(request.state.symbol)
         others = [a for a in range(game.num_answers) if a != right]
         action = right if rng.random() < SKILL else rng.choice(others)
-        return str(game.action_text(asked.state, action))
+        return str(game.action_text(request.state, action))
 
 
 def batch_of(
@@ -115,11 +117,11 @@ def batch_of(
     samples = 1 if is_tree else NUM_SAMPLES
     env = PromptWrapper(GameEnv(game), rules=False, reply_format="bare")
     seeds = range(first, first + NUM_STARTS)
-    given: dict[str, Any] = {"num_samples": samples, "branch": branch}
-    episodes = play(env.clone, HalfRight(), seeds, on_error="raise", **given)
-    who = [["self"]] * len(episodes)
+    options: dict[str, Any] = {"num_samples": samples, "branch": branch}
+    episodes = play(env.clone, HalfRight(), seeds, on_error="raise", **options)
+    policies = [["self"]] * len(episodes)
     games = [0] * len(episodes)
-    records = turn_records(episodes, games, who, [game], COLUMNS, branching=branch)
+    records = turn_records(episodes, games, policies, [game], COLUMNS, branching=branch)
     return turn_batch([records], {}, ["rounds"], COLUMNS), records
 
 
@@ -136,7 +138,7 @@ class Turns:
         shared = game.stakes == "equal"
         self._row = symbol + (0 if shared else number) * game.num_symbols
         self._num_rows = (1 if shared else game.num_rounds) * game.num_symbols
-        right = np.array([game.right_answer(one) for one in symbol])
+        right = np.array([game.right_answer(value) for value in symbol])
         actions = np.array([record.action for record in records], np.int64)
         here = np.arange(len(states))
         wrong = (1 - SKILL) / (game.num_answers - 1)
@@ -185,31 +187,31 @@ def noise_of(sums: Floats, plain: Floats) -> float:
 def noises(game: Rounds, num_batches: int) -> dict[str, Noise]:
     """The noise per played turn of each variant in a game of one seat."""
     plain, trees = (_sums(game, is_tree, num_batches) for is_tree in (False, True))
-    base, found = plain["episode"], {}
-    for name, given in {**plain, **trees}.items():
-        parts = [noise_of(np.delete(given, b, 0), base) for b in range(num_batches)]
-        found[name] = _with_interval(noise_of(given, base), np.array(parts))
-    return {name: found[name] for name in VARIANTS}
+    base, noise_by_name = plain["episode"], {}
+    for name, sums in {**plain, **trees}.items():
+        parts = [noise_of(np.delete(sums, b, 0), base) for b in range(num_batches)]
+        noise_by_name[name] = _with_interval(noise_of(sums, base), np.array(parts))
+    return {name: noise_by_name[name] for name in VARIANTS}
 
 
 def _sums(game: Rounds, is_tree: bool, num_batches: int) -> dict[str, Floats]:
     """The sums of each batch, by variant."""
-    chosen = {n: c for n, c in VARIANTS.items() if c.is_tree == is_tree}
-    kept: dict[str, list[Floats]] = {name: [] for name in chosen}
+    columns = {n: c for n, c in VARIANTS.items() if c.is_tree == is_tree}
+    sums_of_batches: dict[str, list[Floats]] = {name: [] for name in columns}
     critic = FeatureCritic([game], seed=0)
-    num_fitted = NUM_FITTED if any(c.has_critic for c in chosen.values()) else 0
+    num_fitted = NUM_FITTED if any(c.has_critic for c in columns.values()) else 0
     for number in range(num_fitted + num_batches):
         first = (number + 1) * 10**6  # batches share no start
         batch, records = batch_of(game, first, is_tree)
         valued = critic.with_values(batch, records) if num_fitted else batch
         if number >= num_fitted:
             turns = Turns(game, records)
-            for name, column in chosen.items():
+            for name, column in columns.items():
                 advantage = _advantage(column, batch, valued)
-                kept[name].append(turns.sums(advantage, len(records)))
+                sums_of_batches[name].append(turns.sums(advantage, len(records)))
         if num_fitted:
             critic.fit(valued, records)
-    return {name: np.array(sums) for name, sums in kept.items()}
+    return {name: np.array(sums) for name, sums in sums_of_batches.items()}
 
 
 def _advantage(column: Column, batch: TurnBatch, valued: TurnBatch) -> Floats:
@@ -237,8 +239,10 @@ def main(
     torch.set_num_threads(1)
     rows = []
     for title, options in PAYMENTS.items():
-        found = noises(Rounds(**SIZE, **options), num_batches)
-        noise = {n: [round(x, 4) for x in one] for n, one in found.items()}
+        noise_by_name = noises(Rounds(**SIZE, **options), num_batches)
+        noise = {
+            n: [round(x, 4) for x in interval] for n, interval in noise_by_name.items()
+        }
         rows.append({"title": title, "options": options, "noise": noise})
         typer.echo(
             f"{title}: " + ", ".join(f"{n} {x[0]:.3g}" for n, x in noise.items())

@@ -97,10 +97,10 @@ def _graph_of(options: tuple[tuple[str, Any], ...]) -> Graph:
 
 
 def learn_rounds(
-    chosen: Payment, variant: Variant, seed: int, step: float, bonus: float
+    payment: Payment, variant: Variant, seed: int, step: float, bonus: float
 ) -> Outcome:
     """A run of `rounds`. All rounds share their logits, as they share a model's weights."""
-    graph = _graph_of(tuple(chosen.options.items()))
+    graph = _graph_of(tuple(payment.options.items()))
     game: Any = graph.game
     table, credit = TabularPolicy(graph), Crediting(variant)
     rng, skills = np.random.default_rng(seed), []
@@ -134,10 +134,10 @@ def _outcome(skills: Floats) -> Outcome:
 
 
 def learn_game(
-    chosen: SelfPlay, variant: Variant, seed: int, step: float, bonus: float
+    self_play: SelfPlay, variant: Variant, seed: int, step: float, bonus: float
 ) -> Outcome:
     """A run of a game with its step and bonus times these factors."""
-    learner = Learner(chosen.setting, [variant], seed)
+    learner = Learner(self_play.setting, [variant], seed)
     base: Setting = learner.setting
     learner.setting = replace(base, step=base.step * step, bonus=base.bonus * bonus)
     learner.train(base.num_batches)
@@ -167,26 +167,28 @@ def tried(title: str, variant: str) -> list[Tried]:
 
 @cache
 def _by_key() -> dict[str, Tried]:
-    every = (one for t in TUNED for v in VARIANTS for one in tried(t, v))
-    return {one.key: one for one in every}
+    every = (trial for t in TUNED for v in VARIANTS for trial in tried(t, v))
+    return {trial.key: trial for trial in every}
 
 
 def run(title: str, key: str, seed: int) -> Outcome:
     """A run of a setting with what is tried; see `Tried.key`."""
-    chosen, one = TUNED[title], _by_key()[key]
-    learn: Any = learn_rounds if isinstance(chosen, Payment) else learn_game
+    tuned, trial = TUNED[title], _by_key()[key]
+    learn: Any = learn_rounds if isinstance(tuned, Payment) else learn_game
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
-        found: Outcome = learn(chosen, VARIANTS[one.variant], seed, one.step, one.bonus)
-    return found
+        outcome: Outcome = learn(
+            tuned, VARIANTS[trial.variant], seed, trial.step, trial.bonus
+        )
+    return outcome
 
 
 def made_with() -> dict[str, Any]:
     """What decides the numbers, as read back from JSON."""
     settings = {
-        title: asdict(one)
-        | (asdict(SETTINGS[one.setting]) if isinstance(one, SelfPlay) else {})
-        for title, one in TUNED.items()
+        title: asdict(tuned)
+        | (asdict(SETTINGS[tuned.setting]) if isinstance(tuned, SelfPlay) else {})
+        for title, tuned in TUNED.items()
     }
     variants = {
         key: {
@@ -206,11 +208,11 @@ def made_with() -> dict[str, Any]:
 
 def higher(title: str) -> bool:
     """Whether a larger outcome is better."""
-    chosen = TUNED[title]
-    return isinstance(chosen, Payment) or SETTINGS[chosen.setting].higher
+    tuned = TUNED[title]
+    return isinstance(tuned, Payment) or SETTINGS[tuned.setting].higher
 
 
-def best(title: str, variant: str, found: Mapping[str, Any]) -> Tried | None:
+def best(title: str, variant: str, runs_by_key: Mapping[str, Any]) -> Tried | None:
     """What is best on the seeds for tuning; None while a run is missing.
 
     By the mean skill in `rounds`, and by the last quarter of the curve in games.
@@ -218,14 +220,14 @@ def best(title: str, variant: str, found: Mapping[str, Any]) -> Tried | None:
     field_of = "mean" if isinstance(TUNED[title], Payment) else "last"
     sign = 1 if higher(title) else -1
     scores = {}
-    for one in tried(title, variant):
-        runs = found.get(one.key, {})
+    for trial in tried(title, variant):
+        runs = runs_by_key.get(trial.key, {})
         if any(seed not in runs for seed in TUNED[title].seeds):
             return None
         values = [
             getattr(Outcome(*runs[seed]), field_of) for seed in TUNED[title].seeds
         ]
-        scores[one] = sign * float(np.mean(values))
+        scores[trial] = sign * float(np.mean(values))
     return max(scores, key=lambda one: scores[one])
 
 

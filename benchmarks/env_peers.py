@@ -159,15 +159,15 @@ def textarena_breakthrough() -> Episode:
         nonlocal turn
         board = state["board"]
         turn = 0 if board == first else turn + 1
-        own, step = ("W", 1) if turn % 2 == 0 else ("B", -1)
+        color, step = ("W", 1) if turn % 2 == 0 else ("B", -1)
         actions = []
         for row, cells in enumerate(board):
             for column, cell in enumerate(cells):
-                if cell != own:
+                if cell != color:
                     continue
                 for to in range(max(column - 1, 0), min(column + 2, 8)):
                     ahead = board[row + step][to]  # never off the board before the end
-                    if not ahead if to == column else ahead and ahead != own:
+                    if not ahead if to == column else ahead and ahead != color:
                         squares = "abcdefgh"[column], row + 1, "abcdefgh"[to]
                         actions.append("[{}{}{}{}]".format(*squares, row + step + 1))
         return actions or ["none"]  # no diagonal moves here: invalid, ends the game
@@ -295,7 +295,7 @@ def rows_of_all_games() -> dict[tuple[str, str], Callable[[], Episode]]:
     """`ROWS`, and then those of our games that no other library is compared with."""
     import arena_envs
 
-    known = {row.args[0] for row in ROWS.values() if isinstance(row, partial)}
+    games_with_rows = {row.args[0] for row in ROWS.values() if isinstance(row, partial)}
     names = [info.id.rpartition("-v")[0] for info in arena_envs.game_infos()]
-    others = [name for name in names if name not in known]
+    others = [name for name in names if name not in games_with_rows]
     return ROWS | {(name, "arena-envs"): partial(arena, name) for name in others}

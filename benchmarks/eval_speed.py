@@ -56,8 +56,8 @@ def lm_nash_conv(id: str) -> dict[str, Any]:
     tokenizer = tiny_tokenizer(words_of(game, options))
     policy = LMPolicy(tiny_model(tokenizer), tokenizer)
     start = time.perf_counter()
-    found = exploitability(policy, game, options)
-    return {"nash_conv": found.nash_conv, "seconds": time.perf_counter() - start}
+    result = exploitability(policy, game, options)
+    return {"nash_conv": result.nash_conv, "seconds": time.perf_counter() - start}
 
 
 def main() -> None:

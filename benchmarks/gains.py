@@ -125,20 +125,24 @@ class Comparison:
 
     def means(self, measure: str) -> dict[str, Mean]:
         """Means over seeds, the best first."""
-        found = {name: interval(runs) for name, runs in self.finals(measure).items()}
+        mean_by_variant = {
+            name: interval(runs) for name, runs in self.finals(measure).items()
+        }
         sign = -1 if self.bench.measures[measure].higher else 1
-        return dict(sorted(found.items(), key=lambda item: sign * item[1].mean))
+        return dict(
+            sorted(mean_by_variant.items(), key=lambda item: sign * item[1].mean)
+        )
 
     def gaps(self, measure: str) -> dict[str, list[float]]:
         """Gain of each other variant over the reference, by seed."""
         if self.missing:
             return {}
-        found = self.finals(measure)
+        finals = self.finals(measure)
         sign = 1 if self.bench.measures[measure].higher else -1
-        base = found.pop(self.bench.reference)
+        base = finals.pop(self.bench.reference)
         return {
-            name: [sign * (a - b) for a, b in zip(own, base, strict=True)]
-            for name, own in found.items()
+            name: [sign * (a - b) for a, b in zip(variant_finals, base, strict=True)]
+            for name, variant_finals in finals.items()
         }
 
     def differences(self, measure: str) -> dict[str, Difference]:
@@ -158,8 +162,8 @@ def comparisons(bench: Bench, runs: Runs) -> list[Comparison]:
 
     Each variant should have as many seeds as the variant with most, and at least `NUM_SEEDS`.
     """
-    found = [by_seed for of in runs.values() for by_seed in of.values()]
-    num = max([NUM_SEEDS, *(seed + 1 for by_seed in found for seed in by_seed)])
+    runs_by_seed = [by_seed for of in runs.values() for by_seed in of.values()]
+    num = max([NUM_SEEDS, *(seed + 1 for by_seed in runs_by_seed for seed in by_seed)])
     return [Comparison(bench, name, runs.get(name, {}), num) for name in bench.settings]
 
 
@@ -209,9 +213,11 @@ def power(bench: Bench, num_seeds: int) -> str:
 def missing_text(compared: Sequence[Comparison]) -> str:
     """The missing runs, or that none is missing."""
     lines = [
-        comparing.missing_line(one.setting.title, one.missing, len(one.runs))
-        for one in compared
-        if one.missing
+        comparing.missing_line(
+            comparison.setting.title, comparison.missing, len(comparison.runs)
+        )
+        for comparison in compared
+        if comparison.missing
     ]
     if not lines:
         return (
@@ -222,31 +228,31 @@ def missing_text(compared: Sequence[Comparison]) -> str:
     return "\n".join([f"{head} To do them, run `{command}`.\n", *lines, ""])
 
 
-def summary(shown: Sequence[Comparison]) -> list[str]:
+def summary(compared: Sequence[Comparison]) -> list[str]:
     """The significant gains in each game, and over all."""
     lines = [
-        f"- {one.setting.title}, {one.title(measure)}: {_verdict(one, measure)}"
-        for one in shown
-        for measure in one.setting.measures
-        if not one.missing
+        f"- {comparison.setting.title}, {comparison.title(measure)}: {_verdict(comparison, measure)}"
+        for comparison in compared
+        for measure in comparison.setting.measures
+        if not comparison.missing
     ]
     if not lines:
         return []
-    return ["## What is significant\n", "\n".join([*lines, _together(shown), ""])]
+    return ["## What is significant\n", "\n".join([*lines, _together(compared), ""])]
 
 
-def _together(shown: Sequence[Comparison]) -> str:
+def _together(compared: Sequence[Comparison]) -> str:
     """The gains that stay significant after correction for the comparisons of all tables."""
-    found = {
-        f"`{name}` ({one.setting.title}, {one.title(measure)})": difference
-        for one in shown
-        for measure in one.setting.measures
-        for name, difference in one.differences(measure).items()
+    differences = {
+        f"`{name}` ({comparison.setting.title}, {comparison.title(measure)})": difference
+        for comparison in compared
+        for measure in comparison.setting.measures
+        for name, difference in comparison.differences(measure).items()
     }
-    better, worse = best_and_worst(holm(found))
+    better, worse = best_and_worst(holm(differences))
     return (
-        f"- After correction for all {len(found)} comparisons together: significantly better "
-        f"than `{shown[0].bench.reference}`: {', '.join(better) or 'none'}; significantly "
+        f"- After correction for all {len(differences)} comparisons together: significantly better "
+        f"than `{compared[0].bench.reference}`: {', '.join(better) or 'none'}; significantly "
         f"worse: {', '.join(worse) or 'none'}."
     )
 
@@ -254,10 +260,10 @@ def _together(shown: Sequence[Comparison]) -> str:
 def _verdict(compared: Comparison, measure: str) -> str:
     gains = compared.gains(measure)
     better, worse = best_and_worst(gains)
-    rest = len(gains) - len(better) - len(worse)
+    num_others = len(gains) - len(better) - len(worse)
     return (
         f"significantly better than `{compared.bench.reference}`: {_names(better)}; "
-        f"significantly worse: {_names(worse)}; no significant difference: {rest} of "
+        f"significantly worse: {_names(worse)}; no significant difference: {num_others} of "
         f"{len(gains)}."
     )
 
@@ -283,16 +289,16 @@ def _table(compared: Comparison, measure: str) -> str:
     gains, gaps = compared.gains(measure), compared.gaps(measure)
     rows = []
     for name, mean in compared.means(measure).items():
-        found = gains.get(name)
+        difference = gains.get(name)
         rows.append(
             [
                 f"`{name}`",
                 f"{mean.mean:z.3f}",
                 f"{mean.low:z.3f} to {mean.high:z.3f}" if mean.num > 1 else "-",
                 str(mean.num),
-                "" if name == reference else gain(found),
+                "" if name == reference else gain(difference),
                 ", ".join(f"{gap:+z.3f}" for gap in gaps.get(name, [])),
-                "" if found is None else p_value(found.p),
+                "" if difference is None else p_value(difference.p),
             ]
         )
     return table(head, rows)
@@ -300,23 +306,23 @@ def _table(compared: Comparison, measure: str) -> str:
 
 def draw(compared: Sequence[Comparison], path: Path) -> None:
     """Curves of all measures with 95 % intervals over seeds: a row for each game."""
-    width = max(len(one.setting.measures) for one in compared)
+    width = max(len(comparison.setting.measures) for comparison in compared)
     figure = import_extra("matplotlib.figure", "eval").Figure(
         figsize=(4.2 * width, 3.6 * len(compared)), layout="constrained"
     )
     panels = figure.subplots(len(compared), width, squeeze=False)
-    for row, one in zip(panels, compared, strict=True):
-        for panel in row[len(one.setting.measures) :]:
+    for row, comparison in zip(panels, compared, strict=True):
+        for panel in row[len(comparison.setting.measures) :]:
             panel.axis("off")
-        for panel, measure in zip(row, one.setting.measures, strict=False):
-            for name, curves in one.curves(measure).items():
-                x = [one.setting.every * i for i in range(len(curves[0]))]
-                color = f"C{one.bench.variants.index(name)}"
+        for panel, measure in zip(row, comparison.setting.measures, strict=False):
+            for name, curves in comparison.curves(measure).items():
+                x = [comparison.setting.every * i for i in range(len(curves[0]))]
+                color = f"C{comparison.bench.variants.index(name)}"
                 draw_band(panel, x, curves, name, color)
-            measured = one.title(measure).replace("`", "")
-            panel.set_title(f"{one.setting.title}\n{measured}")
-            panel.set_xlabel(one.bench.axis)
-        if one.runs:
+            measured = comparison.title(measure).replace("`", "")
+            panel.set_title(f"{comparison.setting.title}\n{measured}")
+            panel.set_xlabel(comparison.bench.axis)
+        if comparison.runs:
             row[0].legend(fontsize="small")
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
@@ -351,16 +357,16 @@ def make_saved_start(options: Mapping[str, Any], measured: Measured) -> Start:
         measured: the measures of a policy.
     """
     be_quiet()
-    kept = tempfile.TemporaryDirectory()
-    folder = Path(kept.name) / "start"
-    job, args, games = _prepared(options, kept.name)
-    given = None if job.model == "tiny" else model_folder(job.model)
-    tokenizer = load_tokenizer(job, given, games.plans, args.prompt)
+    temporary = tempfile.TemporaryDirectory()
+    folder = Path(temporary.name) / "start"
+    job, args, games = _prepared(options, temporary.name)
+    base_folder = None if job.model == "tiny" else model_folder(job.model)
+    tokenizer = load_tokenizer(job, base_folder, games.plans, args.prompt)
     quiet = Console(quiet=True)
-    model = make_start(job, args, given, tokenizer, games.plans, quiet)
+    model = make_start(job, args, base_folder, tokenizer, games.plans, quiet)
     policy = _policy(model, tokenizer, args)
     policy.save_pretrained(folder)
-    return Start(folder, tokenizer, measured(policy), kept)
+    return Start(folder, tokenizer, measured(policy), temporary)
 
 
 def learn_by_grpo(
@@ -410,8 +416,8 @@ def _prepared(
 
 
 def _policy(model: Any, tokenizer: Any, args: TurnGRPOConfig) -> LMPolicy:
-    how = {**args.sampling_options, "batch_size": SCORED_AT_ONCE}
-    return LMPolicy(model, tokenizer, prompt=args.prompt, **how)
+    sampling = {**args.sampling_options, "batch_size": SCORED_AT_ONCE}
+    return LMPolicy(model, tokenizer, prompt=args.prompt, **sampling)
 
 
 class _Every(TrainerCallback):

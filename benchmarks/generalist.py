@@ -37,7 +37,7 @@ from arena_trainers.checkpoint import step_of
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.data import Example, legal_play
 from arena_trainers.lm import LMPolicy, lora_config, model_folder
-from arena_trainers.offline.sft import warm_start
+from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs.recipe import load_recipe
 from arena_trainers.runs.settings import build_configs
 from arena_trainers.train.matching import prepare_games
@@ -144,13 +144,13 @@ CURVES = {
 
 def options_of(name: str, seed: int) -> dict[str, Any]:
     """The options of `arena train` of a run that learns."""
-    found = {**load_recipe(RECIPE), "seed": seed, "save_strategy": "no"}
-    found |= {"logging_strategy": "no", "warm_start_steps": 0}
+    options = {**load_recipe(RECIPE), "seed": seed, "save_strategy": "no"}
+    options |= {"logging_strategy": "no", "warm_start_steps": 0}
     if name in TRAINED:
         share = TRAINED[name] / sum(TRAINED.values())
-        found |= {"games": [name]}
-        found |= {"episodes_per_step": round(found["episodes_per_step"] * share)}
-    return found
+        options |= {"games": [name]}
+        options |= {"episodes_per_step": round(options["episodes_per_step"] * share)}
+    return options
 
 
 def made_with() -> dict[str, Any]:
@@ -171,21 +171,23 @@ def lm_made_with() -> dict[str, Any]:
         # its chat template tells no day
         prompt = {name: value for name, value in options.items() if name != "date"}
         limit = LM_OPTIONS[setting]["max_completion_length"]
-        how = {"imitation": IMITATION[setting], "prompt": prompt, "limit": limit}
-        settings[setting] = {**how, "deals": deals}
-        for one in lm_cells(setting):
-            name = one.partition(" ")[0]
+        facts = {"imitation": IMITATION[setting], "prompt": prompt, "limit": limit}
+        settings[setting] = {**facts, "deals": deals}
+        for lm_cell in lm_cells(setting):
+            name = lm_cell.partition(" ")[0]
             learns = name in LM_CREDIT[setting]
-            variants[one] = lm_options(setting, name) if learns else {}
+            variants[lm_cell] = lm_options(setting, name) if learns else {}
     return {"settings": settings, "variants": variants}
 
 
 def lm_cells(setting: str) -> list[str]:
     """What is measured of SmolLM2: a variant in a game, or the curve of a run."""
     runs = [*LM_CREDIT[setting]]
-    cells = [f"{who} {game}" for who in ("start", *runs) for game in LM_GAMES[setting]]
+    cells = [
+        f"{player} {game}" for player in ("start", *runs) for game in LM_GAMES[setting]
+    ]
     if setting == LM:
-        cells += [f"{who} {game}" for who in BLIND for game in LM_GAMES[setting]]
+        cells += [f"{player} {game}" for player in BLIND for game in LM_GAMES[setting]]
     return [*cells, *(f"{name} curve" for name in runs)]
 
 
@@ -202,18 +204,20 @@ def lm_options(setting: str, name: str) -> dict[str, Any]:
     """The options of `arena train` of a run of SmolLM2, without its model."""
     recipe = load_recipe(RECIPE)
     of_tiny = {"model", "vocab_size", "hidden_size", "num_layers"}
-    own = {k: v for k, v in recipe.items() if k not in of_tiny and "warm" not in k}
+    recipe_options = {
+        k: v for k, v in recipe.items() if k not in of_tiny and "warm" not in k
+    }
     credit = {"credit": LM_CREDIT[setting][name]}
-    return own | LM_TRAINING | LM_OPTIONS[setting] | credit
+    return recipe_options | LM_TRAINING | LM_OPTIONS[setting] | credit
 
 
 def start_of(runs: Path) -> Path:
     """The model that all runs start from; made if it is not there."""
     if not (runs / "start").is_dir():
         runs.mkdir(parents=True, exist_ok=True)
-        made = make_saved_start(load_recipe(RECIPE), lambda _: {})
+        saved_start = make_saved_start(load_recipe(RECIPE), lambda _: {})
         with tempfile.TemporaryDirectory(dir=runs) as folder:
-            shutil.copytree(made.folder, Path(folder) / "start")
+            shutil.copytree(saved_start.folder, Path(folder) / "start")
             (Path(folder) / "start").rename(runs / "start")
     return runs / "start"
 
@@ -238,8 +242,8 @@ def train(runs: Path, setting: str, name: str, seed: int) -> dict[str, Any]:
         return measured(LMPolicy.from_pretrained(start), seed)
     options, tokenizer = options_of(name, seed), AutoTokenizer.from_pretrained(start)
     how = options["max_steps"], lambda policy: measured(policy, seed)
-    (found,) = learn_by_grpo({**options, "model": str(start)}, start, tokenizer, *how)
-    return found
+    (result,) = learn_by_grpo({**options, "model": str(start)}, start, tokenizer, *how)
+    return result
 
 
 def measured(policy: Policy, seed: int) -> dict[str, Any]:
@@ -253,16 +257,16 @@ def measured(policy: Policy, seed: int) -> dict[str, Any]:
         seed: chooses the deals.
     """
     first = FIRST_DEAL + seed * NUM_DEALS
-    found = {}
+    results = {}
     for name in TITLES:
         deals = played(policy, name, range(first, first + NUM_DEALS))
-        turns = [turn for _, own in deals for turn in own]
-        found[name] = {
+        turns = [turn for _, seat_turns in deals for turn in seat_turns]
+        results[name] = {
             "returns": [round(value, 4) for value, _ in deals],
             "replies": len(turns),
             "invalid": sum(turn.invalid is not None for turn in turns),
         }
-    return found
+    return results
 
 
 def played(
@@ -281,17 +285,20 @@ def played(
     )
     env = make("questions" if params else name, **params)
     num, team = env.game.num_players, env.game.kind == "cooperative"
-    found: dict[int, list[tuple[float, list[Turn]]]] = {deal: [] for deal in deals}
+    by_deal: dict[int, list[tuple[float, list[Turn]]]] = {deal: [] for deal in deals}
     for seat in [0] if team else range(num):
-        who = [policy if team or s == seat else RandomPolicy() for s in range(num)]
-        own = [d for d in deals if team or all_seats or d % num == seat]
-        episodes = play(env.clone, who, own, on_error="raise")
-        for deal, episode in zip(own, episodes, strict=True):
+        players = [policy if team or s == seat else RandomPolicy() for s in range(num)]
+        seat_deals = [d for d in deals if team or all_seats or d % num == seat]
+        episodes = play(env.clone, players, seat_deals, on_error="raise")
+        for deal, episode in zip(seat_deals, episodes, strict=True):
             turns = [turn for turn in episode.turns if team or turn.seat == seat]
-            found[deal].append((episode.returns[seat], turns))
+            by_deal[deal].append((episode.returns[seat], turns))
     return [
-        (float(np.mean([value for value, _ in own])), [t for _, ts in own for t in ts])
-        for own in found.values()
+        (
+            float(np.mean([value for value, _ in seat_deals])),
+            [t for _, ts in seat_deals for t in ts],
+        )
+        for seat_deals in by_deal.values()
     ]
 
 
@@ -300,14 +307,14 @@ def lm_start(runs: Path, setting: str) -> Path:
     folder = runs / f"{setting}-start"
     if folder.is_dir():
         return folder
-    peft, found = import_extra("peft", "train"), model_folder("smollm2")
+    peft, base = import_extra("peft", "train"), model_folder("smollm2")
     imitation = IMITATION[setting]
-    model = AutoModelForCausalLM.from_pretrained(found, dtype="float32")
+    model = AutoModelForCausalLM.from_pretrained(base, dtype="float32")
     config = lora_config(16, None, ["all-linear"])
     prompt, limit = LM_PROMPTS[setting], LM_OPTIONS[setting]["max_completion_length"]
-    how: dict[str, Any] = {"prompt": prompt, "max_new_tokens": limit}
-    tokenizer = AutoTokenizer.from_pretrained(found)
-    policy = LMPolicy(peft.get_peft_model(model, config), tokenizer, **how)
+    policy_options: dict[str, Any] = {"prompt": prompt, "max_new_tokens": limit}
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    policy = LMPolicy(peft.get_peft_model(model, config), tokenizer, **policy_options)
     makers = [partial(PromptWrapper, make(name), **vars(prompt)) for name in TRAINED]
     if setting == LM:
         examples = legal_play(makers, imitation["episodes"], 0)
@@ -323,7 +330,7 @@ def lm_start(runs: Path, setting: str) -> Path:
     )
     typer.echo(f"{setting}: imitation, loss {losses[0]:.2f} to {losses[-1]:.2f}")
     learned: Any = policy.model
-    whole = LMPolicy(learned.merge_and_unload(), tokenizer, **how)
+    whole = LMPolicy(learned.merge_and_unload(), tokenizer, **policy_options)
     with tempfile.TemporaryDirectory(dir=runs) as part:
         whole.save_pretrained(Path(part) / "start")
         (Path(part) / "start").rename(folder)
@@ -332,7 +339,7 @@ def lm_start(runs: Path, setting: str) -> Path:
 
 def reasoned_play(prompt: PromptOptions, num_episodes: int) -> list[Example]:
     """Prompts of random legal play, each with the reply of `reasoned`."""
-    rng, found = random.Random(0), []
+    rng, examples = random.Random(0), []
     for number in range(num_episodes):
         game = make([*TRAINED][number % len(TRAINED)]).game
         state = game.initial_state()
@@ -345,9 +352,9 @@ def reasoned_play(prompt: PromptOptions, num_episodes: int) -> list[Example]:
             request = TurnRequest.at(game, state, prompt)
             action, reason = reasoned(game, state, rng)
             reply = f"{reason} {request.wrap(game.action_text(state, action))}"
-            found.append(Example(request.messages, reply))
+            examples.append(Example(request.messages, reply))
             state = game.apply(state, rng.choice(game.legal_actions(state)))
-    return found
+    return examples
 
 
 def reasoned(game: Any, state: Any, rng: random.Random) -> tuple[int, str]:
@@ -370,25 +377,28 @@ def reasoned(game: Any, state: Any, rng: random.Random) -> tuple[int, str]:
 def reasoned_square(game: Any, state: Any, rng: random.Random) -> tuple[int, str]:
     """Wins, else blocks, else takes the centre, a corner or an edge."""
     seat, legal = game.current_player(state), game.legal_actions(state)
-    for who, reason in ((seat, "This wins."), (1 - seat, f"This blocks {'OX'[seat]}.")):
+    for line_owner, reason in (
+        (seat, "This wins."),
+        (1 - seat, f"This blocks {'OX'[seat]}."),
+    ):
         for action in legal:
-            if tic_tac_toe.WON[state[who] | 1 << action]:
+            if tic_tac_toe.WON[state[line_owner] | 1 << action]:
                 return action, reason
     if 4 in legal:
         return 4, "The centre is free."
     corners = [action for action in legal if action % 2 == 0]
-    told = "A corner is free." if corners else "An edge is free."
-    return rng.choice(corners or legal), told
+    reason_of_place = "A corner is free." if corners else "An edge is free."
+    return rng.choice(corners or legal), reason_of_place
 
 
 def hanabi_reason(game: Any, state: Any, action: int) -> str:
     """What an action of Mini Hanabi does."""
-    move, other = game.moves[action], 1 - game.current_player(state)
+    move, partner = game.moves[action], 1 - game.current_player(state)
     if move.verb == "discard":
         return "No card is known to fit."
     if move.verb == "play":
         return f"Card {move.where} may fit."
-    for card in state.hands[other]:
+    for card in state.hands[partner]:
         color, rank = divmod(card, game.num_ranks)
         if game.card_bits[card] & move.bit and state.fireworks[color] == rank:
             return f"{hanabi.COLORS[color]} {rank + 1} fits.".capitalize()
@@ -413,8 +423,10 @@ def lm_run(runs: Path, setting: str, name: str) -> Path:
     trainer.remove_callback(PrinterCallback)
     saved = max(folder.glob("checkpoint-*"), key=step_of, default=None)
     trainer.train(resume_from_checkpoint=saved and str(saved))
-    how = {"prompt": args.prompt, **args.sampling_options}
-    LMPolicy(trainer.model, tokenizer, **how).save_pretrained(folder / "model")
+    policy_options = {"prompt": args.prompt, **args.sampling_options}
+    LMPolicy(trainer.model, tokenizer, **policy_options).save_pretrained(
+        folder / "model"
+    )
     (folder / HISTORY).write_text(json.dumps(trainer.state.log_history))
     return folder
 
@@ -434,22 +446,25 @@ def lm_train(runs: Path, setting: str, cell: str) -> dict[str, Any]:
     name, _, game = cell.partition(" ")
     if game == "curve":
         lines = json.loads((lm_run(runs, setting, name) / HISTORY).read_text())
-        steps = [one for one in lines if "step_time" in one]
+        steps = [line for line in lines if "step_time" in line]
         return {
-            key: [round(one[own], 4) for one in steps] for key, own in CURVES.items()
+            key: [round(line[field], 4) for line in steps]
+            for key, field in CURVES.items()
         }
     tokenizer = AutoTokenizer.from_pretrained(lm_start(runs, setting))
     deals = range(FIRST_DEAL, FIRST_DEAL + LM_DEALS[setting][game not in TRAINED])
-    found = played(lm_policy(runs, setting, name), game, deals, all_seats=False)
-    reasons = [[t.reply.partition("[")[0] for t in turns] for _, turns in found]
+    deals_played = played(lm_policy(runs, setting, name), game, deals, all_seats=False)
+    reasons = [[t.reply.partition("[")[0] for t in turns] for _, turns in deals_played]
     num = [[len(tokenizer.encode(text)) for text in texts] for texts in reasons]
     return {
-        "returns": [round(value, 4) for value, _ in found],
-        "replies": [len(turns) for _, turns in found],
-        "invalid": [sum(t.invalid is not None for t in turns) for _, turns in found],
-        "cut": [sum(t.truncated for t in turns) for _, turns in found],
+        "returns": [round(value, 4) for value, _ in deals_played],
+        "replies": [len(turns) for _, turns in deals_played],
+        "invalid": [
+            sum(t.invalid is not None for t in turns) for _, turns in deals_played
+        ],
+        "cut": [sum(t.truncated for t in turns) for _, turns in deals_played],
         "reason_tokens": [sum(counts) for counts in num],
-        "sample": [[t.reply for t in turns][:1] for _, turns in found][:6],
+        "sample": [[t.reply for t in turns][:1] for _, turns in deals_played][:6],
     }
 
 
@@ -469,21 +484,21 @@ def returns_of(runs: Any, name: str, game: str, seeds: Sequence[int]) -> list[fl
     return [float(np.mean(runs[name][seed][game]["returns"])) for seed in seeds]
 
 
-def differences(runs: Any, one: str, other: str, game: str) -> str:
+def differences(runs: Any, first: str, second: str, game: str) -> str:
     """The cell of the paired difference of two variants over their common seeds."""
-    seeds = seeds_of(runs, one, other)
+    seeds = seeds_of(runs, first, second)
     if len(seeds) < 2:
         return "-"
-    pair = [returns_of(runs, name, game, seeds) for name in (one, other)]
-    found = paired_difference(*pair)
-    return cell(found.value, found.wide)
+    pair = [returns_of(runs, name, game, seeds) for name in (first, second)]
+    difference = paired_difference(*pair)
+    return cell(difference.value, difference.wide)
 
 
 def legal(runs: Any, name: str, game: str) -> str:
     """The share of legal replies of a variant, all seeds together."""
-    found = [run[game] for run in runs.get(name, {}).values()]
-    num = sum(run["replies"] for run in found)
-    bad = sum(run["invalid"] for run in found)
+    results = [run[game] for run in runs.get(name, {}).values()]
+    num = sum(run["replies"] for run in results)
+    bad = sum(run["invalid"] for run in results)
     return f"{1 - bad / num:.1%} of {num:,}" if num else "-"
 
 
@@ -496,7 +511,7 @@ def levels(runs: Any, games: Sequence[str]) -> str:
         for name in names:
             values = returns_of(runs, name, game, seeds_of(runs, name))
             row.append(f"{np.mean(values):.3f}" if values else "-")
-        row += [differences(runs, "generalist", other, game) for other in others]
+        row += [differences(runs, "generalist", baseline, game) for baseline in others]
         rows.append(row)
     return table(["game", *names, *(f"generalist - {n}" for n in others)], rows)
 
@@ -517,9 +532,9 @@ def legal_replies(runs: Any) -> str:
     return table(["game", *names], rows)
 
 
-def verdict(runs: Any, games: Sequence[str], other: str) -> str:
+def verdict(runs: Any, games: Sequence[str], baseline: str) -> str:
     """The games whose difference to another variant has an interval without 0."""
-    cells = {game: differences(runs, "generalist", other, game) for game in games}
+    cells = {game: differences(runs, "generalist", baseline, game) for game in games}
     better = [TITLES[game] for game, cell in cells.items() if cell.startswith("**+")]
     worse = [TITLES[game] for game, cell in cells.items() if cell.startswith("**-")]
     return f"better in {', '.join(better) or 'none'}; worse in {', '.join(worse) or 'none'}"
@@ -532,70 +547,83 @@ KINDS = {
 }
 
 
-def lm_values(runs: Any, name: str, game: str, what: str = "returns") -> list[float]:
+def lm_values(runs: Any, name: str, game: str, measure: str = "returns") -> list[float]:
     """By deal: returns of a variant of SmolLM2, shares of legal replies, or tokens of reasons."""
-    found = runs.get(f"{name} {game}", {}).get(0)
-    if found is None:
+    result = runs.get(f"{name} {game}", {}).get(0)
+    if result is None:
         return []
-    if what == "returns":
-        return [*found["returns"]]
-    key = "invalid" if what == "legal" else "reason_tokens"
-    counts = zip(found[key], found["replies"], strict=True)
+    if measure == "returns":
+        return [*result["returns"]]
+    key = "invalid" if measure == "legal" else "reason_tokens"
+    counts = zip(result[key], result["replies"], strict=True)
     shares = [count / num for count, num in counts]
-    return [1 - share for share in shares] if what == "legal" else shares
+    return [1 - share for share in shares] if measure == "legal" else shares
 
 
 def lm_difference(
-    runs: Any, one: str, other: str, game: str, what: str = "returns"
+    runs: Any, first: str, second: str, game: str, measure: str = "returns"
 ) -> str:
     """The cell of the paired difference of two variants over the deals of a game."""
-    pair = [lm_values(runs, name, game, what) for name in (one, other)]
+    pair = [lm_values(runs, name, game, measure) for name in (first, second)]
     if not all(pair):
         return "-"
-    found = paired_difference(*pair)
-    if not found.wide:
-        return f"{found.value:+z.3f} each"
-    text = cell(found.value, found.wide)
+    difference = paired_difference(*pair)
+    if not difference.wide:
+        return f"{difference.value:+z.3f} each"
+    text = cell(difference.value, difference.wide)
     return text if len(pair[0]) >= FEWEST_DEALS else text.strip("*")
 
 
-def lm_mean(runs: Any, name: str, game: str, what: str = "returns") -> str:
+def lm_mean(runs: Any, name: str, game: str, measure: str = "returns") -> str:
     """The mean over the deals of a game."""
-    values = lm_values(runs, name, game, what)
+    values = lm_values(runs, name, game, measure)
     if not values:
         return "-"
     mean = float(np.mean(values))
-    return {"legal": f"{mean:.1%}", "length": f"{mean:.1f}"}.get(what, f"{mean:z.3f}")
+    return {"legal": f"{mean:.1%}", "length": f"{mean:.1f}"}.get(
+        measure, f"{mean:z.3f}"
+    )
 
 
-def lm_verdict(runs: Any, one: str, other: str, games: Sequence[str]) -> str:
+def lm_verdict(runs: Any, first: str, second: str, games: Sequence[str]) -> str:
     """The games in which SmolLM2's difference has an interval without 0."""
-    cells = {game: lm_difference(runs, one, other, game) for game in games}
-    better = [TITLES[game] for game, found in cells.items() if found.startswith("**+")]
-    worse = [TITLES[game] for game, found in cells.items() if found.startswith("**-")]
+    cells = {game: lm_difference(runs, first, second, game) for game in games}
+    better = [
+        TITLES[game]
+        for game, difference in cells.items()
+        if difference.startswith("**+")
+    ]
+    worse = [
+        TITLES[game]
+        for game, difference in cells.items()
+        if difference.startswith("**-")
+    ]
     return f"better in {', '.join(better) or 'none'}; worse in {', '.join(worse) or 'none'}"
 
 
 def lm_page(runs: Any) -> list[str]:
     """The part of the page on SmolLM2 that replies with the action alone."""
-    who, others = "generalist", ("start", "random", "first")
-    heads = ["game", "random", "first", "start", who]
-    heads += [f"{who} - {other}" for other in others]
-    heads += ["legal, start", f"legal, {who}"]
+    variant, others = "generalist", ("start", "random", "first")
+    heads = ["game", "random", "first", "start", variant]
+    heads += [f"{variant} - {baseline}" for baseline in others]
+    heads += ["legal, start", f"legal, {variant}"]
     games = [
-        g for g in TITLES if lm_values(runs, "start", g) and lm_values(runs, who, g)
+        g for g in TITLES if lm_values(runs, "start", g) and lm_values(runs, variant, g)
     ]
     lacking = ", ".join(title for game, title in TITLES.items() if game not in games)
     rows = [
         [
             TITLES[game],
-            *(lm_mean(runs, name, game) for name in ("random", "first", "start", who)),
-            *(lm_difference(runs, who, other, game) for other in others),
-            *(lm_mean(runs, name, game, "legal") for name in ("start", who)),
+            *(
+                lm_mean(runs, name, game)
+                for name in ("random", "first", "start", variant)
+            ),
+            *(lm_difference(runs, variant, baseline, game) for baseline in others),
+            *(lm_mean(runs, name, game, "legal") for name in ("start", variant)),
         ]
         for game in games
     ]
-    options, imitation = lm_options(LM, who), IMITATION[LM]
+    options, imitation = lm_options(LM, variant), IMITATION[LM]
     trained, held_out = LM_DEALS[LM]
     return [
         "## A pretrained model",
@@ -613,8 +641,8 @@ def lm_page(runs: Any) -> list[str]:
         "repetitions of a test), so only games of 20 deals have bold cells, and count here.\n"
         '"Each": all deals have this difference, and there is no interval. The generalist is:\n\n'
         + "\n".join(
-            f"- than {told}: {lm_verdict(runs, who, other, games)}"
-            for told, other in (
+            f"- than {words}: {lm_verdict(runs, variant, baseline, games)}"
+            for words, baseline in (
                 ("the start", "start"),
                 ("random legal play", "random"),
                 ("`first`", "first"),

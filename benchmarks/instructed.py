@@ -29,7 +29,7 @@ from arena_eval.exploit import tabular
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.data import Example
 from arena_trainers.lm import LMPolicy
-from arena_trainers.offline.sft import warm_start
+from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs import tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import PromptOptions, TurnRequest
 
@@ -49,7 +49,7 @@ def options_of(instruction: str) -> PromptOptions:
 
 def examples(copies: int = 20) -> list[Example]:
     """The replies of the stand-in, in every state with and without each instruction."""
-    found = []
+    imitated = []
     for name, instruction in {**INSTRUCTIONS, "": ""}.items():
         for state in information_states(GAME).values():
             request = TurnRequest.at(GAME, state, options_of(instruction))
@@ -60,8 +60,8 @@ def examples(copies: int = 20) -> list[Example]:
                 chances *= 1 - FOLLOWED
                 chances[legal.index(f"select {ball}")] += FOLLOWED
             for text, number in zip(legal, np.rint(copies * chances), strict=True):
-                found += [Example(request.messages, text)] * int(number)
-    return found
+                imitated += [Example(request.messages, text)] * int(number)
+    return imitated
 
 
 def make_start(folder: Path, seed: int) -> None:
@@ -72,9 +72,9 @@ def make_start(folder: Path, seed: int) -> None:
     tokenizer = tiny_tokenizer(texts)
     model = tiny_model(tokenizer, hidden_size=32, num_layers=2, seed=seed)
     policy = LMPolicy(model, tokenizer, prompt=options_of(""), max_new_tokens=3)
-    shown = examples()
-    size = len(shown)
-    warm_start(policy, shown, num_steps=500, learning_rate=1e-2, batch_size=size)
+    imitated = examples()
+    size = len(imitated)
+    warm_start(policy, imitated, num_steps=500, learning_rate=1e-2, batch_size=size)
     policy.save_pretrained(folder)
 
 
@@ -94,12 +94,12 @@ def conventions(table: Any, speaker: bool = False) -> list[list[float]]:
 
     Of a speaker, that of each named ball given the one that pays.
     """
-    found = {}
+    by_ball = {}
     for key, state in information_states(GAME).items():
         if speaker != bool(state.said):
             ball = state.paying[0] if speaker else state.said[-1].values[0]
-            found[ball] = [round(float(p), 3) for p in table[key][:3]]
-    return [found[ball] for ball in (1, 2, 3)]
+            by_ball[ball] = [round(float(p), 3) for p in table[key][:3]]
+    return [by_ball[ball] for ball in (1, 2, 3)]
 
 
 def score(table: Any) -> float:
@@ -140,10 +140,10 @@ def train(name: str, seed: int, folder: Path, steps: int) -> dict[str, Any]:
     if not start.exists():
         make_start(start, 0)
     tokenizer = AutoTokenizer.from_pretrained(start)
-    kept: dict[str, Any] = {}
+    instructed: dict[str, Any] = {}
     if name in INSTRUCTIONS:
-        kept = {"reference": {"instruction": INSTRUCTIONS[name]}}
-        kept["losses"] = {"kl_to": {"weight": WEIGHTS, "over": steps // 2}}
+        instructed = {"reference": {"instruction": INSTRUCTIONS[name]}}
+        instructed["losses"] = {"kl_to": {"weight": WEIGHTS, "over": steps // 2}}
     args = TurnGRPOConfig(
         output_dir=str(folder / f"{name}-{seed}"),
         games=[{"id": "say_select", "params": PARAMS}],
@@ -163,7 +163,7 @@ def train(name: str, seed: int, folder: Path, steps: int) -> dict[str, Any]:
         save_strategy="no",
         logging_strategy="no",
         seed=seed,
-        **kept,
+        **instructed,
     )
     trainer = TurnGRPOTrainer(str(start), args, processing_class=tokenizer)
     priors = {i: exact(trainer.policy, text) for i, text in INSTRUCTIONS.items()}
@@ -183,13 +183,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--only", nargs="*", default=["none", *INSTRUCTIONS])
     parser.add_argument("--seeds", nargs="*", type=int, default=SEEDS)
-    given = parser.parse_args()
+    args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        for name in given.only:
-            for seed in given.seeds:
-                found = train(name, seed, Path(folder), given.steps)
-                print(json.dumps({"instruction": name, "seed": seed, **found}))
+        for name in args.only:
+            for seed in args.seeds:
+                result = train(name, seed, Path(folder), args.steps)
+                print(json.dumps({"instruction": name, "seed": seed, **result}))
 
 
 if __name__ == "__main__":

@@ -65,7 +65,9 @@ SETTINGS: dict[str, Setting] = {
     ),
     "negotiation": Setting(
         {
-            **{"num_rounds": 1, "num_offers": 9, "min_gain": 0.25},
+            "num_rounds": 1,
+            "num_offers": 9,
+            "min_gain": 0.25,
             "factors": [[0.5, 0.75], [1.0, 1.25]],
         },
         "negotiator:honest",
@@ -75,8 +77,11 @@ SETTINGS: dict[str, Setting] = {
     ),
     "auction": Setting(
         {
-            **{"num_players": 2, "items": [[3, 1, 0]], "budget": 8},
-            **{"pricing": "first", "messages": False},
+            "num_players": 2,
+            "items": [[3, 1, 0]],
+            "budget": 8,
+            "pricing": "first",
+            "messages": False,
         },
         "bidder:honest",
     ),
@@ -101,14 +106,14 @@ OPTIONS: dict[str, Any] = {
 
 def train_arguments(game: str, seed: int, folder: str) -> list[str]:
     """The arguments of `arena` for a run's training."""
-    chosen = SETTINGS[game]
+    setting = SETTINGS[game]
     options = {
         **OPTIONS,
-        "games": [{"id": game, "params": dict(chosen.params)}],
+        "games": [{"id": game, "params": dict(setting.params)}],
         "seed": seed,
     }
-    given = [part for pair in options.items() for part in _option(*pair)]
-    return ["train", "kuhn-tiny", *given, "--output_dir", folder]
+    arguments = [part for pair in options.items() for part in _option(*pair)]
+    return ["train", "kuhn-tiny", *arguments, "--output_dir", folder]
 
 
 def _option(name: str, value: Any) -> tuple[str, str]:
@@ -118,14 +123,27 @@ def _option(name: str, value: Any) -> tuple[str, str]:
 
 def eval_arguments(game: str, model: str, out: str) -> list[str]:
     """The arguments of `arena` that measure a model with itself and with the stranger."""
-    chosen = SETTINGS[game]
+    setting = SETTINGS[game]
     params = [
-        f"{name}={_option('', value)[1]}" for name, value in chosen.params.items()
+        f"{name}={_option('', value)[1]}" for name, value in setting.params.items()
     ]
     return [
-        *("eval", f"lm:{model}", game, *(x for p in params for x in ("-p", p))),
-        *("--against", "self", "--against", chosen.stranger, "-n", str(NUM_EPISODES)),
-        *("--seed", str(SEED), "--no-baselines", "--json", "--out", out),
+        "eval",
+        f"lm:{model}",
+        game,
+        *(x for p in params for x in ("-p", p)),
+        "--against",
+        "self",
+        "--against",
+        setting.stranger,
+        "-n",
+        str(NUM_EPISODES),
+        "--seed",
+        str(SEED),
+        "--no-baselines",
+        "--json",
+        "--out",
+        out,
     ]
 
 
@@ -157,25 +175,25 @@ def train(game: str, name: str, seed: int) -> dict[str, Any]:
 
 def measured(game: str, model: str, out: str) -> dict[str, Any]:
     """Returns of a model by opponent and seat, and what was said with the stranger."""
-    found = json.loads(arena(eval_arguments(game, model, out)))
+    evaluation = json.loads(arena(eval_arguments(game, model, out)))
     rows = [
         [row["opponent"], str(row["seat"]), row["num_episodes"]]
         + [round(row[key], 4) for key in ("mean_return", "low", "high")]
-        for row in found["rows"]
+        for row in evaluation["rows"]
     ]
     with open(out, encoding="utf-8") as lines:
         episodes = [json.loads(line) for line in lines]
-    said = [
+    replies = [
         [[turn["seat"], turn["action"] or turn["reply"]] for turn in episode["turns"]]
         for episode in episodes[-NUM_EPISODES:][:NUM_SHOWN]
     ]
-    return {"rows": rows, "said": said}
+    return {"rows": rows, "said": replies}
 
 
 def made_with() -> dict[str, Any]:
     """What decides the numbers of the runs."""
     options = {**OPTIONS, "num_episodes": NUM_EPISODES, "first_seed": SEED}
-    settings = {name: asdict(one) for name, one in SETTINGS.items()}
+    settings = {name: asdict(setting) for name, setting in SETTINGS.items()}
     return {"settings": settings, "variants": {SELF_PLAY: options}}
 
 

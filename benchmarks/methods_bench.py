@@ -248,11 +248,11 @@ def grpo_options(setting: str, name: str, seed: int) -> dict[str, Any]:
         name: of a variant.
         seed: of the run.
     """
-    chosen, method = SETTINGS[setting], METHODS[setting][name]
-    found = {**start_options(setting, seed), **method.grpo}
-    num_episodes = (chosen.num_rounds - method.num_rounds) * chosen.every
-    steps = {"max_steps": num_episodes // found["episodes_per_step"]}
-    return {**found, **steps, "save_strategy": "no", "logging_strategy": "no"}
+    bench_setting, method = SETTINGS[setting], METHODS[setting][name]
+    options = {**start_options(setting, seed), **method.grpo}
+    num_episodes = (bench_setting.num_rounds - method.num_rounds) * bench_setting.every
+    steps = {"max_steps": num_episodes // options["episodes_per_step"]}
+    return {**options, **steps, "save_strategy": "no", "logging_strategy": "no"}
 
 
 def train(setting: str, name: str, seed: int) -> Curves:
@@ -277,7 +277,7 @@ def learn(setting: str, name: str, seed: int) -> list[Point]:
         seed: of the run.
     """
     be_quiet()
-    chosen, method = SETTINGS[setting], METHODS[setting][name]
+    bench_setting, method = SETTINGS[setting], METHODS[setting][name]
     start = _start(setting, seed)
     points, model = [start.point], start.folder
     with tempfile.TemporaryDirectory() as folder:
@@ -285,9 +285,9 @@ def learn(setting: str, name: str, seed: int) -> list[Point]:
         for number in range(method.num_rounds):
             model = rounds.learn(number, model)
             points.append(measured(_load(model), setting))
-        if method.num_rounds < chosen.num_rounds:
+        if method.num_rounds < bench_setting.num_rounds:
             options = grpo_options(setting, name, seed)
-            every = chosen.every // options["episodes_per_step"]
+            every = bench_setting.every // options["episodes_per_step"]
             points += learn_by_grpo(
                 options,
                 model,
@@ -339,18 +339,23 @@ class _Rounds:
         """
         options, seed = dict(self._method.select), self._first_seed(number)
         episodes = self._play(number, model)
-        found = select(options.pop("selector"), episodes, seed=seed, **options)
-        if not found.rows:
+        selection = select(options.pop("selector"), episodes, seed=seed, **options)
+        if not selection.rows:
             return model
         folder = self._folder / f"round-{number}"
         rows = self._folder / f"{folder.name}.parquet"
-        dataset = rows_to_dataset(found.rows, load_chat(str(model)))
-        write_rows(dataset, rows, origin_of(found.rows, episodes))
+        dataset = rows_to_dataset(selection.rows, load_chat(str(model)))
+        write_rows(dataset, rows, origin_of(selection.rows, episodes))
         settings = {
             **self._method.train,
-            **{"model": str(model), "data": str(rows), "seed": seed},
-            **{"use_cpu": True, "bf16": False, "gradient_checkpointing": False},
-            **{"save_strategy": "no", "logging_strategy": "no"},
+            "model": str(model),
+            "data": str(rows),
+            "seed": seed,
+            "use_cpu": True,
+            "bf16": False,
+            "gradient_checkpointing": False,
+            "save_strategy": "no",
+            "logging_strategy": "no",
         }
         job = RowRun(settings, folder, Console(quiet=True), measures=False)
         job.prepare()
@@ -359,16 +364,16 @@ class _Rounds:
 
     def _play(self, number: int, model: Path) -> list[Episode]:
         """The episodes of a round; those of whole trees, at most as many as are due."""
-        chosen, method = self._setting, self._method
+        setting, method = self._setting, self._method
         policy, parts = _load(model), []
-        due = (number + 1) * chosen.every
+        due = (number + 1) * setting.every
         seed = self._first_seed(number)
         branch = None if method.branch is None else Branching(**method.branch)
-        most = method.samples if branch is None else _largest_tree(chosen.game, branch)
+        most = method.samples if branch is None else _largest_tree(setting.game, branch)
         while num := (due - self._num_played) // most:
             parts.append(
                 play(
-                    make(chosen.game).clone,
+                    make(setting.game).clone,
                     policy,
                     range(seed, seed + num),
                     num_samples=method.samples,
@@ -383,8 +388,8 @@ class _Rounds:
 
     def _first_seed(self, number: int) -> int:
         """The first seed of a round; no round has more seeds than episodes."""
-        chosen = self._setting
-        return (self._seed * chosen.num_rounds + number) * chosen.every
+        setting = self._setting
+        return (self._seed * setting.num_rounds + number) * setting.every
 
 
 def _largest_tree(game: str, branch: Branching) -> int:
@@ -469,34 +474,34 @@ def write(directory: Path, runs: Runs) -> list[Path]:
 def text(runs: Runs) -> str:
     """The page, in Markdown."""
     compared = comparisons(BENCH, runs)
-    shown = [one for one in compared if one.runs]
-    parts = [HEAD + missing_text(compared), *summary(shown), *_levels(shown)]
+    with_runs = [comparison for comparison in compared if comparison.runs]
+    parts = [HEAD + missing_text(compared), *summary(with_runs), *_levels(with_runs)]
     parts += [METHOD + _amounts(), *map(_options, SETTINGS)]
-    read = how_to_read(BENCH, "the start")
-    parts.append(MEASURED + read + power(BENCH, compared[0].num_seeds))
-    if shown:
+    explanation = how_to_read(BENCH, "the start")
+    parts.append(MEASURED + explanation + power(BENCH, compared[0].num_seeds))
+    if with_runs:
         parts.append(f"![Learning curves]({PICTURE})\n")
-    parts += [tables(one) for one in shown]
+    parts += [tables(comparison) for comparison in with_runs]
     return "\n".join(parts)
 
 
-def _levels(shown: Sequence[Comparison]) -> list[str]:
+def _levels(compared: Sequence[Comparison]) -> list[str]:
     """The scores of the starts and the methods, and of `kickstart` while it has its teacher."""
     lines = []
-    for one in shown:
-        for measure in one.setting.measures:
-            curves = one.curves(measure)
+    for comparison in compared:
+        for measure in comparison.setting.measures:
+            curves = comparison.curves(measure)
             starts = np.mean([run[0] for runs in curves.values() for run in runs])
             ends = ", ".join(
                 f"`{name}` {mean.mean:z.2f}"
-                for name, mean in one.means(measure).items()
+                for name, mean in comparison.means(measure).items()
             )
             line = (
-                f"- {one.setting.title}, {one.title(measure)}: {starts:.2f} at the start; at "
+                f"- {comparison.setting.title}, {comparison.title(measure)}: {starts:.2f} at the start; at "
                 f"the end, best first: {ends}."
             )
             if "kickstart" in curves:
-                taught = METHODS[one.name]["kickstart"].num_rounds
+                taught = METHODS[comparison.name]["kickstart"].num_rounds
                 level = np.mean([run[taught] for run in curves["kickstart"]])
                 line += f" When its teacher leaves, `kickstart` has {level:.2f}."
             lines.append(line)
@@ -535,12 +540,12 @@ def _options(setting: str) -> str:
 
 
 def _played(method: Method) -> str:
-    shown: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if method.samples > 1:
-        shown["samples"] = method.samples
+        options["samples"] = method.samples
     if method.branch is not None:
-        shown["branch"] = dict(method.branch)
-    return _said(shown)
+        options["branch"] = dict(method.branch)
+    return _said(options)
 
 
 def _said(options: Mapping[str, Any]) -> str:

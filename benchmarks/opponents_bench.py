@@ -170,16 +170,16 @@ def options(setting: str, name: str, seed: int) -> dict[str, Any]:
         name: of a variant.
         seed: of the run.
     """
-    chosen = SETTINGS[setting]
-    own = {
-        "games": [chosen.game],
+    bench_setting = SETTINGS[setting]
+    run_options = {
+        "games": [bench_setting.game],
         "opponents": variants(setting)[name],
         "seed": seed,
-        "max_steps": chosen.num_steps,
+        "max_steps": bench_setting.num_steps,
         "save_strategy": "no",
         "logging_strategy": "no",
     }
-    return {**load_recipe(chosen.recipe), **chosen.options, **own}
+    return {**load_recipe(bench_setting.recipe), **bench_setting.options, **run_options}
 
 
 def train(setting: str, name: str, seed: int) -> Curves:
@@ -201,11 +201,14 @@ def measured(policy: ScoringPolicy, setting: str) -> dict[str, float]:
         setting: a key of `SETTINGS`.
     """
     game, others = _game(setting)
-    own, _ = tabular(policy, game)
-    found = {name: _mean_return(game, own, table) for name, table in others.items()}
+    table_of_policy, _ = tabular(policy, game)
+    values = {
+        name: _mean_return(game, table_of_policy, table)
+        for name, table in others.items()
+    }
     if "nash_conv" in SETTINGS[setting].measures:
-        found["nash_conv"] = nash_conv(game, own)
-    return found
+        values["nash_conv"] = nash_conv(game, table_of_policy)
+    return values
 
 
 @lru_cache
@@ -226,17 +229,17 @@ def _optimal_table(game: AnyGame) -> Table:
         solver.run(NUM_ITERATIONS)
         return solver.average_policy()
     search = PerfectInformation(game)
-    found = {}
+    policy = {}
     for key, state in information_states(game).items():
         chances = search.policy(state)
-        found[key] = [chances.get(action, 0.0) for action in game.legal_actions(state)]
-    return found
+        policy[key] = [chances.get(action, 0.0) for action in game.legal_actions(state)]
+    return policy
 
 
-def _mean_return(game: AnyGame, own: Table, other: Table) -> float:
+def _mean_return(game: AnyGame, first: Table, second: Table) -> float:
     total = 0.0
     for seat in range(game.num_players):
-        both = {key: (own if key[0] == seat else other)[key] for key in own}
+        both = {key: (first if key[0] == seat else second)[key] for key in first}
         total += expected_returns(game, both)[seat]
     return total / game.num_players
 
@@ -331,13 +334,13 @@ def write(directory: Path, runs: Runs) -> list[Path]:
 def text(runs: Runs) -> str:
     """The page, in Markdown."""
     compared = comparisons(BENCH, runs)
-    shown = [one for one in compared if one.runs]
-    parts = [HEAD + missing_text(compared), *summary(shown), METHOD + _settings()]
-    read = how_to_read(BENCH, "the start and the deals") + TRAINED_ON
-    parts.append(MEASURED + read + power(BENCH, compared[0].num_seeds))
-    if shown:
+    with_runs = [comparison for comparison in compared if comparison.runs]
+    parts = [HEAD + missing_text(compared), *summary(with_runs), METHOD + _settings()]
+    explanation = how_to_read(BENCH, "the start and the deals") + TRAINED_ON
+    parts.append(MEASURED + explanation + power(BENCH, compared[0].num_seeds))
+    if with_runs:
         parts.append(f"![Learning curves]({PICTURE})\n")
-    parts += [tables(one) for one in shown]
+    parts += [tables(comparison) for comparison in with_runs]
     return "\n".join(parts)
 
 

@@ -90,17 +90,17 @@ def play_seconds(prompts: Lengths, replies: Lengths, rates: Rates) -> float:
 def step_seconds(play: Sequence[float], train: Sequence[float], stale: int) -> float:
     """Mean seconds from the end of a step to that of the next, play and training apart."""
     played, trained = 0.0, list[float]()
-    for step, (one, other) in enumerate(zip(play, train, strict=True)):
+    for step, (play_time, train_time) in enumerate(zip(play, train, strict=True)):
         weights = trained[step - 1 - stale] if step > stale else 0.0
-        played = max(played, weights) + one
-        trained.append(max([played, *trained[-1:]]) + other)
+        played = max(played, weights) + play_time
+        trained.append(max([played, *trained[-1:]]) + train_time)
     return (trained[-1] - trained[0]) / (len(trained) - 1)
 
 
 def predict(prompts: Lengths, steps: Sequence[Lengths], gpus: int, rates: Rates) -> Row:
     """Seconds of a step; `steps` holds the replies of each."""
-    asked = sum(map(sum, prompts))
-    train = [(asked + sum(map(sum, step))) / rates.train for step in steps]
+    num_prompt_tokens = sum(map(sum, prompts))
+    train = [(num_prompt_tokens + sum(map(sum, step))) / rates.train for step in steps]
 
     def play(players: int) -> list[float]:
         shares = [slice(i, None, players) for i in range(min(players, len(prompts)))]
@@ -112,12 +112,12 @@ def predict(prompts: Lengths, steps: Sequence[Lengths], gpus: int, rates: Rates)
     together = (sum(play(gpus)) + sum(train) / gpus) / len(steps)
     if gpus == 1:
         return Row(together, together, together, 0)
-    found = []
+    by_players = []
     for players in range(1, gpus):
         times = play(players), [seconds / (gpus - players) for seconds in train]
-        found.append((step_seconds(*times, 1), players, step_seconds(*times, 0)))
-    overlapped, players, _ = min(found)
-    return Row(together, min(apart for *_, apart in found), overlapped, players)
+        by_players.append((step_seconds(*times, 1), players, step_seconds(*times, 0)))
+    overlapped, players, _ = min(by_players)
+    return Row(together, min(apart for *_, apart in by_players), overlapped, players)
 
 
 def record() -> None:
@@ -129,14 +129,14 @@ def record() -> None:
     from arena_wrappers import play
 
     chat = Chat(AutoTokenizer.from_pretrained(smollm2.converted() or smollm2.convert()))
-    found = {
+    lengths = {
         game: [
             [len(chat.encode(turn.messages)) for turn in episode.turns]
             for episode in play(game, "random", range(EPISODES))
         ]
         for game in GAMES
     }
-    lines = (f" {json.dumps(game)}: {json.dumps(all)}" for game, all in found.items())
+    lines = (f" {json.dumps(game)}: {json.dumps(all)}" for game, all in lengths.items())
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
@@ -152,25 +152,25 @@ def main() -> None:
     parser.add_argument("--each", type=float, default=0.1043e-3 * 4.02 / 14.8)
     parser.add_argument("--prefill", type=float, default=10_597 * 14.8 / 4.02)
     parser.add_argument("--train", type=float, default=608 * 70.6 / 4.02)
-    given = parser.parse_args()
-    if given.record:
+    args = parser.parse_args()
+    if args.record:
         record()
     prompts = [turns for all in json.loads(FILE.read_text()).values() for turns in all]
     random.Random(0).shuffle(prompts)
-    rates = Rates(given.read, given.each, given.prefill, given.train)
+    rates = Rates(args.read, args.each, args.prefill, args.train)
     print(
         "| reply limit | GPUs | play and train on all, s | apart, in sequence, s",
         end="",
     )
     print(" | overlapped, s (GPUs that play) | gain over all | gain over apart |")
     print("|---|---|---|---|---|---|---|")
-    for limit in given.limit or [128, 2048]:
+    for limit in args.limit or [128, 2048]:
         rng = random.Random(0)
         steps = [
             [[rng.randint(1, limit) for _ in turns] for turns in prompts]
-            for _ in range(given.steps)
+            for _ in range(args.steps)
         ]
-        for gpus in given.gpus:
+        for gpus in args.gpus:
             row = predict(prompts, steps, gpus, rates)
             gains = row.together / row.overlapped, row.apart / row.overlapped
             where = f"{row.overlapped:.1f} ({row.players or 'all'})"

@@ -54,28 +54,28 @@ def learn() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        one: dict[str, Any] = {
+        first_run: dict[str, Any] = {
             "max_steps": 1,
             "save_steps": 1,
             "episodes_per_step": 8,
             "eval_episodes": 2,
         }
-        run(place / "first", **one)
+        run(place / "first", **first_run)
         few |= {"model": str(place / "first" / "start"), "warm_start_steps": 0}
         few |= {"eval_episodes": 200, "learning_rate": 3e-3, "logging_steps": STEPS}
         print("| arm | start | seed 0 | seed 1 | seed 2 | mean ± 95 % |")
         print("|---|---|---|---|---|---|", flush=True)
         for name, options in ARMS.items():
-            found = []
+            ends = []
             for seed in range(SEEDS):
                 stages = run(place / f"{name}{seed}", **few, **options, seed=seed)
                 start, end = (returns[0]["mean"] for returns in [*stages.values()][1:])
-                found.append(end)
+                ends.append(end)
                 print(name, seed, start, end, file=sys.stderr, flush=True)
-            error = 4.303 * statistics.stdev(found) / SEEDS**0.5  # Student's t of 2
-            cells = [name, f"{start:.3f}", *(f"{x:.3f}" for x in found)]
+            error = 4.303 * statistics.stdev(ends) / SEEDS**0.5  # Student's t of 2
+            cells = [name, f"{start:.3f}", *(f"{x:.3f}" for x in ends)]
             print(
-                f"| {' | '.join(cells)} | {np.mean(found):.3f} ± {error:.3f} |",
+                f"| {' | '.join(cells)} | {np.mean(ends):.3f} ± {error:.3f} |",
                 flush=True,
             )
 
@@ -102,10 +102,19 @@ RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
     "the same, one shared adapter, `update: joint`": ("marft", {**ONE_SEAT, **SHARED}),
 }
 TINY: dict[str, Any] = {
-    **{"model": "tiny", "rules": False, "reply_format": "bare", "parsing": "strict"},
-    **{"max_completion_length": 6, "bf16": False, "gradient_checkpointing": False},
-    **{"use_cpu": True, "learning_rate": 3e-3, "episodes_per_step": 32},
-    **{"warm_start_steps": 120, "warm_start_batch_size": 64, "eval_episodes": 200},
+    "model": "tiny",
+    "rules": False,
+    "reply_format": "bare",
+    "parsing": "strict",
+    "max_completion_length": 6,
+    "bf16": False,
+    "gradient_checkpointing": False,
+    "use_cpu": True,
+    "learning_rate": 3e-3,
+    "episodes_per_step": 32,
+    "warm_start_steps": 120,
+    "warm_start_batch_size": 64,
+    "eval_episodes": 200,
 }
 
 

@@ -28,7 +28,7 @@ from transformers import GenerationConfig
 import arena_envs
 from arena_trainers.data import legal_play
 from arena_trainers.lm import LMPolicy
-from arena_trainers.offline.sft import warm_start
+from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs import tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import Episode, PromptOptions, PromptWrapper, TurnRequest, play
 

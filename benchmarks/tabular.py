@@ -83,13 +83,13 @@ class Graph:
 
     def expand(self, node: Ints, at: Ints) -> Ints:
         """int64[len(node)]: the children by index of the action; adds those not known."""
-        found = self.child[node, at]
-        for i in np.flatnonzero(found == UNKNOWN).tolist():
+        children = self.child[node, at]
+        for i in np.flatnonzero(children == UNKNOWN).tolist():
             parent, index = int(node[i]), int(at[i])
-            found[i] = self.child[parent, index]
-            if found[i] == UNKNOWN:
-                found[i] = self._child(parent, index)
-        return found
+            children[i] = self.child[parent, index]
+            if children[i] == UNKNOWN:
+                children[i] = self._child(parent, index)
+        return children
 
     def forget_if_full(self) -> None:
         """Forgets all nodes if there are more than `MAX_NODES`; rows stay."""
@@ -186,9 +186,21 @@ def tree_columns(graph: Graph) -> tuple[Ints, Ints]:
 
 COLUMNS = frozenset(
     {
-        *("team", "state_key", "action", "terminated", "truncated"),
-        *("value", "next_value", "parent", "branch", "num_tokens", "row_length"),
-        *("rewards.game", "tokens.entropy", "tokens.logprob", "tokens.value"),
+        "team",
+        "state_key",
+        "action",
+        "terminated",
+        "truncated",
+        "value",
+        "next_value",
+        "parent",
+        "branch",
+        "num_tokens",
+        "row_length",
+        "rewards.game",
+        "tokens.entropy",
+        "tokens.logprob",
+        "tokens.value",
     }
 )  # of `TabularPolicy.play`, beside the columns that every batch has
 KEPT = 0.9  # share of the critic's value that one visit of a row leaves
@@ -277,13 +289,13 @@ class TabularPolicies:
             rngs: draw all random numbers, one for each policy.
             shared: whether the episodes of a group share the draws of chance.
         """
-        drawn = num_samples if shared else 1  # episodes by the same draws
-        num = num_starts * num_samples // drawn
+        num_sharing = num_samples if shared else 1  # episodes by the same draws
+        num = num_starts * num_samples // num_sharing
         size = num, max(self.graph.num_draws, 1)
-        luck = [np.repeat(rng.random(size), drawn, axis=0) for rng in rngs]
-        taken, last = self._walk(np.concatenate(luck), rngs)
-        taken = taken.take(np.argsort(taken.episode, kind="stable"))
-        played = self._played(taken, num_samples, self.graph.paid[last])
+        luck = [np.repeat(rng.random(size), num_sharing, axis=0) for rng in rngs]
+        turns, last = self._walk(np.concatenate(luck), rngs)
+        turns = turns.take(np.argsort(turns.episode, kind="stable"))
+        played = self._played(turns, num_samples, self.graph.paid[last])
         self.graph.forget_if_full()
         return played
 
@@ -307,24 +319,26 @@ class TabularPolicies:
             step: size of the step.
             bonus: weight of the entropy.
         """
-        place, seen, index = self._seen(played)
+        place, visited, index = self._seen(played)
         weight = np.concatenate([_rescaled(advantage) for advantage in advantages])
-        action = np.concatenate([one.action for one in played])
+        action = np.concatenate([batch.action for batch in played])
         width = self.graph.num_actions
-        chances = self.chances.reshape(-1, width)[seen]
+        chances = self.chances.reshape(-1, width)[visited]
         change = summed(index, action, weight, chances)
-        logs = self._logs.reshape(-1, width)[seen]
-        entropy = self._entropy.reshape(-1)[seen]
+        logs = self._logs.reshape(-1, width)[visited]
+        entropy = self._entropy.reshape(-1)[visited]
         visits = np.bincount(index)
         change -= bonus * visits[:, None] * chances * (logs + entropy[:, None])
-        self.logits.reshape(-1, width)[seen] += step / len(played[0].returns) * change
-        self._remember(seen, place)
-        self._fit(played, seen, index)
+        self.logits.reshape(-1, width)[visited] += (
+            step / len(played[0].returns) * change
+        )
+        self._remember(visited, place)
+        self._fit(played, visited, index)
 
     def fit_critics(self, played: Sequence[Played]) -> None:
         """A step of each critic to the returns-to-go of its batch."""
-        _, seen, index = self._seen(played)
-        self._fit(played, seen, index)
+        _, visited, index = self._seen(played)
+        self._fit(played, visited, index)
 
     def remember(self, rows: Ints) -> None:
         """Recomputes the probabilities that play draws from, in these rows, after a change of `logits`."""
@@ -344,34 +358,36 @@ class TabularPolicies:
             self._numbers = np.pad(self._numbers, wide, constant_values=-1)
         if num > old:
             self._num_rows = num
-            found = _remembered(self.logits[0, old:num], self.graph.legal[old:num])
-            for name, column in zip(_REMEMBERED, found, strict=True):
+            columns = _remembered(self.logits[0, old:num], self.graph.legal[old:num])
+            for name, column in zip(_REMEMBERED, columns, strict=True):
                 getattr(self, name)[:, old:num] = column
 
     def _seen(self, played: Sequence[Played]) -> tuple[Ints, Ints, Ints]:
         """The visited rows; their places among the rows of all policies; those of turns."""
         num_rows = self.logits.shape[1]
-        flat = np.concatenate([k * num_rows + one.row for k, one in enumerate(played)])
+        flat = np.concatenate(
+            [k * num_rows + batch.row for k, batch in enumerate(played)]
+        )
         visited = np.zeros(self.num * num_rows, bool)
         visited[flat] = True
-        seen = np.flatnonzero(visited)
+        rows = np.flatnonzero(visited)
         place = np.empty(len(visited), np.int64)
-        place[seen] = np.arange(len(seen))
-        return seen % num_rows, seen, place[flat]
+        place[rows] = np.arange(len(rows))
+        return rows % num_rows, rows, place[flat]
 
-    def _fit(self, played: Sequence[Played], seen: Ints, index: Ints) -> None:
+    def _fit(self, played: Sequence[Played], visited: Ints, index: Ints) -> None:
         visits = np.bincount(index)
-        to_go = np.concatenate([one.to_go for one in played])
+        to_go = np.concatenate([batch.to_go for batch in played])
         mean = np.bincount(index, to_go) / visits
         value = self.value.reshape(-1)
-        value[seen] += (1 - KEPT**visits) * (mean - value[seen])
+        value[visited] += (1 - KEPT**visits) * (mean - value[visited])
 
-    def _remember(self, seen: Ints, row: Ints) -> None:
-        logits = self.logits.reshape(-1, self.graph.num_actions)[seen]
-        found = _remembered(logits, self.graph.legal[row])
-        for name, column in zip(_REMEMBERED, found, strict=True):
+    def _remember(self, visited: Ints, row: Ints) -> None:
+        logits = self.logits.reshape(-1, self.graph.num_actions)[visited]
+        columns = _remembered(logits, self.graph.legal[row])
+        for name, column in zip(_REMEMBERED, columns, strict=True):
             whole = getattr(self, name)
-            whole.reshape(-1, *whole.shape[2:])[seen] = column
+            whole.reshape(-1, *whole.shape[2:])[visited] = column
 
     def _walk(
         self, luck: Floats, rngs: Sequence[np.random.Generator]
@@ -390,16 +406,16 @@ class TabularPolicies:
                 [rng.random(count) for rng, count in zip(rngs, counts, strict=True)]
             )
             at = np.zeros(len(live), np.int64)
-            drawn = player == CHANCE
-            any_drawn = drawn.any()
-            if any_drawn:
-                lucky = live[drawn]
-                u[drawn] = luck[lucky, draws[lucky]]
+            is_chance = player == CHANCE
+            any_chance = is_chance.any()
+            if any_chance:
+                lucky = live[is_chance]
+                u[is_chance] = luck[lucky, draws[lucky]]
                 draws[lucky] += 1
-                sums = graph.chances[graph.row[here[drawn]]]
-                at[drawn] = (sums <= u[drawn, None]).sum(axis=1)
-            if not (any_drawn and drawn.all()):
-                moves = ~drawn if any_drawn else slice(None)
+                sums = graph.chances[graph.row[here[is_chance]]]
+                at[is_chance] = (sums <= u[is_chance, None]).sum(axis=1)
+            if not (any_chance and is_chance.all()):
+                moves = ~is_chance if any_chance else slice(None)
                 episode, seat, place = live[moves], player[moves], here[moves]
                 row = graph.row[place]
                 flat = episode // each * self.logits.shape[1] + row
@@ -412,13 +428,15 @@ class TabularPolicies:
         columns = (np.concatenate(column) for column in zip(*turns, strict=True))
         return _Taken(*columns), node
 
-    def _played(self, taken: _Taken, num_samples: int, returns: Floats) -> list[Played]:
+    def _played(
+        self, turns_taken: _Taken, num_samples: int, returns: Floats
+    ) -> list[Played]:
         """The batch of each policy, from the turns of all in order."""
-        whole, seat, row, action, paid = taken
+        whole, seat, row, action, paid = turns_taken
         each, num_rows = len(returns) // self.num, self.logits.shape[1]
-        who, episode = np.divmod(whole, each)
-        turn, reward, last = _rewards(taken, returns)
-        flat = who * num_rows + row
+        policy, episode = np.divmod(whole, each)
+        turn, reward, last = _rewards(turns_taken, returns)
+        flat = policy * num_rows + row
         logs = self._logs.reshape(len(self.value) * num_rows, -1)[flat, action]
         columns = {
             "reward": reward,
@@ -435,30 +453,30 @@ class TabularPolicies:
         entropy = self._entropy.reshape(-1)[flat]
         to_go = returns[whole, seat] - paid
         ends = np.searchsorted(whole, each * np.arange(self.num + 1)).tolist()
-        found = []
+        batches = []
         for k, part in enumerate(map(slice, ends[:-1], ends[1:])):
-            own = {name: column[part] for name, column in columns.items()}
+            policy_columns = {name: column[part] for name, column in columns.items()}
             tokens = {"entropy": entropy[part], "logprob": logs[part]}
             of = returns[k * each : (k + 1) * each]
             about = row[part], action[part], to_go[part], paid[part], of
-            found.append(Played(_turns(own, tokens), *about))
-        return found
+            batches.append(Played(_turns(policy_columns, tokens), *about))
+        return batches
 
     def _numbered(self, flat: Ints) -> Ints:
         """Numbers of rows by their first visit in a run, whatever the graph knew."""
         numbers = self._numbers.reshape(-1)
-        found = numbers[flat]
-        unknown = found < 0
+        known_numbers = numbers[flat]
+        unknown = known_numbers < 0
         if unknown.any():
             new, first = np.unique(flat[unknown], return_index=True)
-            who = new // self._numbers.shape[1]
-            for k in np.unique(who):
-                own = who == k
+            policy = new // self._numbers.shape[1]
+            for k in np.unique(policy):
+                is_own = policy == k
                 start = int(self._numbers[k].max(initial=-1)) + 1
-                ordered = new[own][np.argsort(first[own])]
+                ordered = new[is_own][np.argsort(first[is_own])]
                 numbers[ordered] = np.arange(start, start + len(ordered))
-            found = numbers[flat]
-        return found
+            known_numbers = numbers[flat]
+        return known_numbers
 
 
 _REMEMBERED = "chances", "_cumulative", "_logs", "_entropy"
@@ -573,17 +591,17 @@ def summed(index: Ints, action: Ints, weight: Floats, chances: Floats) -> Floats
         chances: float64[R, num_actions], the policy π.
     """
     num, width = chances.shape
-    taken = np.bincount(index * width + action, weight, num * width)
+    totals = np.bincount(index * width + action, weight, num * width)
     total = np.bincount(index, weight, num)
-    return taken.reshape(num, width) - total[:, None] * chances
+    return totals.reshape(num, width) - total[:, None] * chances
 
 
-def _rewards(taken: _Taken, returns: Floats) -> tuple[Ints, Floats, NDArray[np.bool_]]:
+def _rewards(turns: _Taken, returns: Floats) -> tuple[Ints, Floats, NDArray[np.bool_]]:
     """The index of each turn in its trajectory, its reward, and whether it is the last.
 
     A reward is paid from the turn until the seat's next turn.
     """
-    key = taken.episode * returns.shape[1] + taken.seat
+    key = turns.episode * returns.shape[1] + turns.seat
     order = np.argsort(key, kind="stable")
     new = np.diff(key[order], prepend=-1) != 0
     ends = np.append(new[1:], True)
@@ -591,8 +609,8 @@ def _rewards(taken: _Taken, returns: Floats) -> tuple[Ints, Floats, NDArray[np.b
     turn, last = np.empty(len(key), np.int64), np.empty(len(key), bool)
     turn[order] = np.arange(len(key)) - starts[np.cumsum(new) - 1]
     last[order] = ends
-    before = taken.paid[order]
-    whole = returns[taken.episode, taken.seat][order]
+    before = turns.paid[order]
+    whole = returns[turns.episode, turns.seat][order]
     reward = np.empty(len(key))
     reward[order] = np.where(ends, whole, np.append(before[1:], 0.0)) - before
     return turn, reward, last
@@ -653,7 +671,7 @@ class ExactPolicy:
     def action_values(self) -> ActionValues:
         """Values and gradient; see `arena_envs.solvers.action_values`."""
         tree, seats = self.tree, range(self.tree.num_players)
-        worth, mass, own = np.zeros((3, tree.num_columns))
+        worth, mass, reach_of_all = np.zeros((3, tree.num_columns))
         whole = reach_of(tree, self._weights)
         for seat in seats:
             others = edge_weights(tree, self.policy, [s for s in seats if s != seat])
@@ -663,11 +681,11 @@ class ExactPolicy:
             after = values_of(tree, self._weights, seat)[tree.target[edges]]
             worth += np.bincount(column, reach * after, tree.num_columns)
             mass += np.bincount(column, reach, tree.num_columns)
-            own += np.bincount(column, whole[source], tree.num_columns)
-        found = np.zeros((2, *self.chances.shape))
-        found[0][self.columns] = np.divide(worth, mass, where=mass > 0, out=0 * worth)
-        found[1][self.columns] = own
-        action_value, reached = found
+            reach_of_all += np.bincount(column, whole[source], tree.num_columns)
+        by_row = np.zeros((2, *self.chances.shape))
+        by_row[0][self.columns] = np.divide(worth, mass, where=mass > 0, out=0 * worth)
+        by_row[1][self.columns] = reach_of_all
+        action_value, reached = by_row
         value = (self.chances * action_value).sum(axis=1)
         legal = np.zeros(self.chances.shape, bool)
         legal[self.columns] = True
@@ -682,9 +700,9 @@ def with_exact_values(table: TabularPolicy, played: Played) -> TurnBatch:
     Sets the columns `value` and `action_value`, both from the turn on, and the part `judge`
     of the rewards: 1 if `action_value` >= `value`, else -1.
     """
-    found = ExactPolicy(table).action_values()
-    value = found.value[played.row]
-    action_value = found.action_value[played.row, played.action]
+    values = ExactPolicy(table).action_values()
+    value = values.value[played.row]
+    action_value = values.action_value[played.row, played.action]
     judge = np.where(action_value >= value - ROUNDING, 1.0, -1.0)
     rewards = {**(played.turns.rewards or {}), "judge": judge}
     return replace(

@@ -58,13 +58,16 @@ GAMES: dict[str, dict[str, Any]] = {
     "kuhn_poker": {},
     "guess_number": {"num_numbers": 6, "max_guesses": 3, "num_ranges": 1},
     "twenty_questions": {
-        **{"num_things": 3, "num_questions": 2, "max_questions": 3},
+        "num_things": 3,
+        "num_questions": 2,
+        "max_questions": 3,
         "show_words": True,
     },
 }
 TABLE = [
     ["thing", "does it move", "can people ride it"],
-    *(["cat", "yes", "no"], ["big red bus", "yes", "yes"]),
+    ["cat", "yes", "no"],
+    ["big red bus", "yes", "yes"],
     ["old blue door", "no", "no"],
 ]
 NAMES = {
@@ -73,17 +76,39 @@ NAMES = {
     "tokens": "tokens of a reply",
 }
 OF_RECIPE = (
-    *("losses", "rewards", "credit", "credit_args", "critic", "critic_args"),
-    *("loss_type", "epsilon", "epsilon_high", "beta", "num_iterations"),
-    *("steps_per_generation", "gradient_accumulation_steps", "on_invalid", "penalty"),
+    "losses",
+    "rewards",
+    "credit",
+    "credit_args",
+    "critic",
+    "critic_args",
+    "loss_type",
+    "epsilon",
+    "epsilon_high",
+    "beta",
+    "num_iterations",
+    "steps_per_generation",
+    "gradient_accumulation_steps",
+    "on_invalid",
+    "penalty",
 )
 OF_LOOP = ("model", "use_cpu", "rules", "reply_format", "warm_start_steps")
 TINY: dict[str, Any] = {
-    **{"model": "tiny", "use_cpu": True, "bf16": False, "rules": False},
-    **{"gradient_checkpointing": False, "reply_format": "bare"},
-    **{"warm_start_steps": 100, "learning_rate": 1e-3, "max_grad_norm": 1.0},
-    **{"lr_scheduler_type": "linear", "episodes_per_step": 64, "num_generations": 8},
-    **{"save_strategy": "no", "logging_strategy": "no", "max_completion_length": 6},
+    "model": "tiny",
+    "use_cpu": True,
+    "bf16": False,
+    "rules": False,
+    "gradient_checkpointing": False,
+    "reply_format": "bare",
+    "warm_start_steps": 100,
+    "learning_rate": 1e-3,
+    "max_grad_norm": 1.0,
+    "lr_scheduler_type": "linear",
+    "episodes_per_step": 64,
+    "num_generations": 8,
+    "save_strategy": "no",
+    "logging_strategy": "no",
+    "max_completion_length": 6,
 }
 PLAIN: dict[str, Any] = {"critic": None, "critic_args": {}, "credit": "random_effects"}
 HEAD = {"hidden_size": 32, "learning_rate": 3e-3}
@@ -116,7 +141,9 @@ class Setting:
 
 SETTINGS: dict[str, Setting] = {
     "kickstart": Setting(
-        *("kickstart", "kuhn_poker", "the term, weight 1 to 0 in 50 steps"),
+        "kickstart",
+        "kuhn_poker",
+        "the term, weight 1 to 0 in 50 steps",
         {"losses": {}},
         ("nash_conv",),
         own={
@@ -124,47 +151,78 @@ SETTINGS: dict[str, Setting] = {
         },
     ),
     "kl_to": Setting(
-        *("kickstart", "kuhn_poker", "the term `kl_to` the start, weight 0.2"),
-        *({"losses": {}}, ("nash_conv",)),
+        "kickstart",
+        "kuhn_poker",
+        "the term `kl_to` the start, weight 0.2",
+        {"losses": {}},
+        ("nash_conv",),
         own={"losses": {"kl_to": {"weight": 0.2}}},
     ),
     "entropy": Setting(
-        *("kickstart", "kuhn_poker", "the term `entropy`, weight 0.1"),
-        *({"losses": {}}, ("nash_conv",)),
+        "kickstart",
+        "kuhn_poker",
+        "the term `entropy`, weight 0.1",
+        {"losses": {}},
+        ("nash_conv",),
         own={"losses": {"entropy": {"weight": 0.1}}},
     ),
     "hapo": Setting(
-        *("hapo", "guess_number", "`hapo_clip` in place of the plain clip"),
-        *({"losses": {}}, ("value",), 120),
+        "hapo",
+        "guess_number",
+        "`hapo_clip` in place of the plain clip",
+        {"losses": {}},
+        ("value",),
+        120,
     ),
     "aepo": Setting(
-        *("aepo", "guess_number", "`aepo_clip` in place of the plain clip"),
-        *({"losses": {}}, ("value",), 120),
+        "aepo",
+        "guess_number",
+        "`aepo_clip` in place of the plain clip",
+        {"losses": {}},
+        ("value",),
+        120,
     ),
     "ppo": Setting(
-        *("ppo", "guess_number", "`poad`, critic `tokens`; else `random_effects`"),
-        *(PLAIN, ("value",), 120),
+        "ppo",
+        "guess_number",
+        "`poad`, critic `tokens`; else `random_effects`",
+        PLAIN,
+        ("value",),
+        120,
         own={"critic_args": HEAD},
     ),
     "poad": Setting(
-        *("poad", "guess_number", "`poad`, critic `tokens`; else `random_effects`"),
-        *(PLAIN, ("value",), 120),
+        "poad",
+        "guess_number",
+        "`poad`, critic `tokens`; else `random_effects`",
+        PLAIN,
+        ("value",),
+        120,
         own={"critic_args": HEAD},
     ),
     "archer": Setting(
-        *("archer", "twenty_questions", "critic `utterances`; else `random_effects`"),
+        "archer",
+        "twenty_questions",
+        "critic `utterances`; else `random_effects`",
         {**PLAIN, "credit_args": {}},
         own={"critic_args": {**HEAD, "num_steps": 20, "replay": 4000}},
     ),
     "length-limit": Setting(
-        *("length-limit", "twenty_questions", "the limit of 3.8 tokens in the mean"),
-        *({"rewards": {}}, ("tokens", "value")),
+        "length-limit",
+        "twenty_questions",
+        "the limit of 3.8 tokens in the mean",
+        {"rewards": {}},
+        ("tokens", "value"),
         own={"rewards": {"length": {"at_most": 3.8, "rate": 0.05}}},
         params={"table": TABLE},
     ),
     "self-rewarding": Setting(
-        *("self-rewarding", "guess_number", "two rounds on its own grades"),
-        *({}, ("value",), 2),
+        "self-rewarding",
+        "guess_number",
+        "two rounds on its own grades",
+        {},
+        ("value",),
+        2,
     ),
 }
 LOOP: dict[str, Any] = {  # sizes of a loop's stages
@@ -182,32 +240,33 @@ def options_of(name: str, variant: str) -> dict[str, Any]:
     games = [{"id": setting.game, "params": params}]
     if "rounds" in recipe:  # hot, else the tiny model writes no grades
         rounds: dict[str, Any] = {
-            key: {**recipe["rounds"][key], **own} for key, own in LOOP.items()
+            key: {**recipe["rounds"][key], **loop_options}
+            for key, loop_options in LOOP.items()
         }
         num = recipe["rounds"]["num"] if variant == "with" else 0
         tiny = {key: value for key, value in TINY.items() if key in OF_LOOP}
         hot = {"temperature": 3.0, "top_p": 1.0, "max_completion_length": 9}
         rounds = {**recipe["rounds"], **rounds, "num": num}
         return {**recipe, **tiny, **hot, "games": games, "rounds": rounds}
-    found = {key: recipe[key] for key in OF_RECIPE if key in recipe} | TINY
+    options = {key: recipe[key] for key in OF_RECIPE if key in recipe} | TINY
     for key, value in setting.own.items():
         merged = key == "critic_args"
-        found[key] = {**found[key], **value} if merged else value
+        options[key] = {**options[key], **value} if merged else value
     if variant == "control":
-        found |= setting.control
-        if found["credit"] != recipe["credit"]:
-            found.pop("credit_args", None)
-    return {**found, "games": games, "max_steps": setting.steps}
+        options |= setting.control
+        if options["credit"] != recipe["credit"]:
+            options.pop("credit_args", None)
+    return {**options, "games": games, "max_steps": setting.steps}
 
 
 def made_with() -> dict[str, Any]:
     """What decides the numbers of the runs."""
     settings = {
         name: {
-            "measures": one.measures,
+            "measures": setting.measures,
             **{variant: options_of(name, variant) for variant in VARIANTS},
         }
-        for name, one in SETTINGS.items()
+        for name, setting in SETTINGS.items()
     }
     return {"settings": settings, "variants": {name: {} for name in VARIANTS}}
 
@@ -232,15 +291,15 @@ def measured(
 ) -> dict[str, float]:
     """The measures of a policy, exactly."""
     probs, _ = tabular(policy, game)
-    found = {}
+    values = {}
     for measure in measures:
         if measure == "nash_conv":
-            found[measure] = nash_conv(game, probs)
+            values[measure] = nash_conv(game, probs)
         elif measure == "value":
-            found[measure] = expected_returns(game, probs)[0]
+            values[measure] = expected_returns(game, probs)[0]
         else:
-            found[measure] = tokens_of(game, probs, policy.tokenizer)
-    return {key: round(value, 5) for key, value in found.items()}
+            values[measure] = tokens_of(game, probs, policy.tokenizer)
+    return {key: round(value, 5) for key, value in values.items()}
 
 
 def train(setting: str, name: str, seed: int) -> dict[str, list[float]]:
@@ -253,16 +312,16 @@ def train(setting: str, name: str, seed: int) -> dict[str, list[float]]:
 def learned(options: str, measures: tuple[str, ...]) -> dict[str, list[float]]:
     """The curves of a run with these options, as JSON."""
     warnings.simplefilter("ignore")
-    given = json.loads(options)
-    game = make_game(given["games"][0]["id"], **given["games"][0]["params"])
-    if "rounds" in given:
-        return rounds_of(given, game)
-    start = start_of(json.dumps(given["games"]), given["seed"])
+    settings = json.loads(options)
+    game = make_game(settings["games"][0]["id"], **settings["games"][0]["params"])
+    if "rounds" in settings:
+        return rounds_of(settings, game)
+    start = start_of(json.dumps(settings["games"]), settings["seed"])
     points = learn_by_grpo(
-        {**given, "model": str(start.folder), "warm_start_steps": 0},
+        {**settings, "model": str(start.folder), "warm_start_steps": 0},
         start.folder,
         start.tokenizer,
-        given["max_steps"] // POINTS,
+        settings["max_steps"] // POINTS,
         lambda policy: measured(policy, game, measures),
     )
     return {key: [point[key] for point in (start.point, *points)] for key in measures}
@@ -271,16 +330,16 @@ def learned(options: str, measures: tuple[str, ...]) -> dict[str, list[float]]:
 def rounds_of(options: dict[str, Any], game: AnyGame) -> dict[str, list[float]]:
     """The value of the start and after each round of a loop; without rounds, of the start."""
     num = options["rounds"]["num"]
-    one = {**options, "rounds": {**options["rounds"], "num": num or 1}}
+    options_with_a_round = {**options, "rounds": {**options["rounds"], "num": num or 1}}
     with tempfile.TemporaryDirectory() as folder:
-        job = Rounds(one, Path(folder), Console(quiet=True))
+        job = Rounds(options_with_a_round, Path(folder), Console(quiet=True))
         job.prepare()
         if num:
             job.run()
         names = ["start", *(f"round-{n:02}/model" for n in range(num))]
         models = [LMPolicy.from_pretrained(Path(folder) / name) for name in names]
-        found = [measured(model, game, ("value",))["value"] for model in models]
-    return {"value": found if num else found * 3}
+        values = [measured(model, game, ("value",))["value"] for model in models]
+    return {"value": values if num else values * 3}
 
 
 @cache
@@ -300,8 +359,8 @@ def part(curve: list[float], late: bool) -> float:
 
 def curves(runs: Runs, name: str, variant: str, measure: str) -> list[list[float]]:
     """The curves of a setting's runs, by seed."""
-    found = runs.get(name, {}).get(variant, {})
-    return [found[seed][measure] for seed in sorted(found)]
+    run_of = runs.get(name, {}).get(variant, {})
+    return [run_of[seed][measure] for seed in sorted(run_of)]
 
 
 def difference(runs: Runs, name: str, measure: str, late: bool) -> Difference | None:
@@ -310,8 +369,10 @@ def difference(runs: Runs, name: str, measure: str, late: bool) -> Difference | 
     seeds = sorted(set.intersection(*map(set, both)))
     if len(seeds) < 2:
         return None
-    own, other = ([part(one[seed][measure], late) for seed in seeds] for one in both)
-    return paired_difference(own, other)
+    with_part, control = (
+        [part(run_of[seed][measure], late) for seed in seeds] for run_of in both
+    )
+    return paired_difference(with_part, control)
 
 
 def is_shown(gap: Difference | None) -> bool:
@@ -331,25 +392,27 @@ def changed(runs: Runs, name: str) -> list[str]:
 
 def rows(runs: Runs) -> list[list[str]]:
     """The rows of the table."""
-    found = []
+    cells = []
     for name, setting in SETTINGS.items():
         for measure in setting.measures:
             both = [curves(runs, name, v, measure) for v in VARIANTS]
             start = f"{np.mean([c[0] for c in both[0]]):.3f}" if both[0] else "-"
             means = [
-                f"{interval([part(c, True) for c in own]).mean:.3f}" if own else "-"
-                for own in both
+                f"{interval([part(c, True) for c in variant_curves]).mean:.3f}"
+                if variant_curves
+                else "-"
+                for variant_curves in both
             ]
             gaps = [difference(runs, name, measure, late) for late in (False, True)]
             where = f"{setting.game}, {NAMES[measure]}"
             row = [f"`{name}`", setting.part, where, str(len(both[0])), start]
-            told = [gain(gap) for gap in gaps]
-            told = [
+            gains = [gain(gap) for gap in gaps]
+            gains = [
                 text if is_shown(gap) else text.replace("*", "")
-                for gap, text in zip(gaps, told, strict=True)
+                for gap, text in zip(gaps, gains, strict=True)
             ]
-            found.append([*row, *means, *told])
-    return found
+            cells.append([*row, *means, *gains])
+    return cells
 
 
 def page(runs: Runs) -> str:
@@ -399,23 +462,23 @@ def page(runs: Runs) -> str:
 
 def draw(runs: Runs) -> None:
     """The curves of the settings in which a measure changes."""
-    shown = [(name, m) for name in SETTINGS for m in changed(runs, name)]
-    if not shown:
+    panels_drawn = [(name, m) for name in SETTINGS for m in changed(runs, name)]
+    if not panels_drawn:
         return
-    width = min(3, len(shown))
-    height = -(-len(shown) // width)
+    width = min(3, len(panels_drawn))
+    height = -(-len(panels_drawn) // width)
     figure = import_extra("matplotlib.figure", "eval").Figure(
         figsize=(3.6 * width, 2.8 * height), layout="constrained"
     )
     panels = figure.subplots(height, width, squeeze=False).ravel()
-    for panel in panels[len(shown) :]:
+    for panel in panels[len(panels_drawn) :]:
         panel.axis("off")
-    for panel, (name, measure) in zip(panels, shown, strict=False):
+    for panel, (name, measure) in zip(panels, panels_drawn, strict=False):
         for variant, color in zip(VARIANTS, ("C0", "C7"), strict=True):
-            own = curves(runs, name, variant, measure)
-            num = len(own[0]) - 1
+            variant_curves = curves(runs, name, variant, measure)
+            num = len(variant_curves[0]) - 1
             x = [SETTINGS[name].steps // num * i for i in range(num + 1)]
-            draw_band(panel, x, own, variant, color)
+            draw_band(panel, x, variant_curves, variant, color)
         panel.set(title=name, xlabel="update", ylabel=NAMES[measure])
     panels[0].legend(fontsize="small")
     figure.savefig(FIGURE, dpi=100, metadata={"Software": None})
@@ -431,14 +494,14 @@ def main(
     """Does the missing runs, and writes page and figure."""
     with usage_errors():
         names = chosen(game, SETTINGS)
-        found = read(FILE, made_with())
+        runs_of_file = read(FILE, made_with())
     tell_outdated(FILE, made_with())
-    todo = missing(found, VARIANTS, names, num_seeds)
+    todo = missing(runs_of_file, VARIANTS, names, num_seeds)
     with kept_runs(FILE):
         runs = (
             run_missing(FILE, made_with(), todo, train, num_jobs, typer.echo)
             if todo
-            else found
+            else runs_of_file
         )
     PAGE.write_text(page(runs))
     draw(runs)

@@ -54,22 +54,24 @@ games; `clip_reward_v0` and `pad_action_space_v0` work.
 def build(frameworks: dict[str, Any], results: dict[str, Any]) -> str:
     """The page."""
     rows, parts = [], []
-    for name, told in frameworks.items():
-        found = results[name]
-        versions = ", ".join(f"{n} {v}" for n, v in found["versions"].items())
-        tests = f"{found['passed']} passed, {found['skipped']} skipped"
+    for name, framework in frameworks.items():
+        result = results[name]
+        versions = ", ".join(f"{n} {v}" for n, v in result["versions"].items())
+        tests = f"{result['passed']} passed, {result['skipped']} skipped"
         cells = (
-            told["title"],
+            framework["title"],
             versions,
             tests,
-            str(found["seconds"]),
-            found["learned"],
+            str(result["seconds"]),
+            result["learned"],
         )
         rows.append(f"| {' | '.join(cells)} |\n")
-        files = [FOLDER / name / file for file in told.get("examples", ["example.py"])]
+        files = [
+            FOLDER / name / file for file in framework.get("examples", ["example.py"])
+        ]
         codes = [file.read_text(encoding="utf-8") for file in files]
         examples = "\n".join(f"```python\n{code}```\n" for code in codes)
-        parts.append(f"\n## {told['title']}\n{told['text']}\n{examples}")
+        parts.append(f"\n## {framework['title']}\n{framework['text']}\n{examples}")
     return HEAD + "".join(rows) + "".join(parts) + TAIL
 
 

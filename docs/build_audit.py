@@ -200,9 +200,9 @@ def found() -> dict[str, Any]:
 
 def keep(part: str, name: str, row: Any) -> None:
     """Adds what was found to the file."""
-    known = found()
-    known[part][name] = row
-    FOUND.write_text(json.dumps(known, indent=1) + "\n")
+    findings = found()
+    findings[part][name] = row
+    FOUND.write_text(json.dumps(findings, indent=1) + "\n")
 
 
 def audit_games() -> None:
@@ -220,10 +220,10 @@ def audit_credit(wheels: Path) -> None:
     sys.path.insert(0, str(FOLDER))
     credit: Any = importlib.import_module("credit")
 
-    given = {wheel.name: wheel for wheel in map(credit.Wheel, wheels.glob("*.whl"))}
+    wheel_of = {wheel.name: wheel for wheel in map(credit.Wheel, wheels.glob("*.whl"))}
     for name, subject in credit.SUBJECTS.items():
         if name not in found()["credit"]:
-            keep("credit", name, credit.audited(name, given[subject.package]))
+            keep("credit", name, credit.audited(name, wheel_of[subject.package]))
 
 
 def train_kuhn(folder: Path) -> None:
@@ -254,7 +254,7 @@ def train_kuhn(folder: Path) -> None:
             policy = LMPolicy.from_pretrained(str(run / "model"), device="cpu")
             convs = [round(exploitability(policy, g).nash_conv, 4) for g in both]
             table, _ = tabular(policy, both[0])
-            calls = [round(float(table[known][1]), 3) for known in JACKS]
+            calls = [round(float(table[jack_state][1]), 3) for jack_state in JACKS]
             cost = round(time.process_time() - began, 1)
             print(name, convs, f"{cost} CPU s", file=sys.stderr)
             row = {"nash_conv": convs, "calls": calls, "cpu_seconds": cost}
@@ -270,8 +270,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def worst(row: Mapping[str, Any], batch: str) -> str:
     """The worst verdict of a function over the games; those without chance share none."""
     games = [result for result in row["rows"].values() if not isinstance(result, str)]
-    one = batch.removesuffix(SHARED)
-    kinds = [(g.get(batch) or g[one])[0] for g in games if one in g]
+    without_shared = batch.removesuffix(SHARED)
+    kinds = [
+        (g.get(batch) or g[without_shared])[0] for g in games if without_shared in g
+    ]
     return max(kinds, key=KINDS.index) if kinds else "-"
 
 
@@ -284,8 +286,8 @@ def credit_table(rows: Mapping[str, Any]) -> str:
         for game in games:
             result = row["rows"][game]
             kind = "error" if isinstance(result, str) else result["2"][0]
-            shown = f"**{kind}**" if kind in ("zero", "reversed", "error") else kind
-            cells.append(f"[{shown}](audit/details.md#{name})")
+            cell = f"**{kind}**" if kind in ("zero", "reversed", "error") else kind
+            cells.append(f"[{cell}](audit/details.md#{name})")
         label = f"[{name}](audit/details.md#{name}) {row['version']}: {row['about']}"
         lines.append([label, *cells, *(worst(row, b) for b in BATCHES[1:])])
     columns = (batch.replace(SHARED, ", shared") for batch in BATCHES[1:])
@@ -298,8 +300,8 @@ def summary(rows: Mapping[str, Any]) -> str:
     lines = []
     for batch in BATCHES:
         counts = Counter(worst(row, batch) for row in rows.values())
-        shown = [f"{counts[kind]} {kind}" for kind in (*KINDS, "-") if counts[kind]]
-        lines.append([batch, ", ".join(shown)])
+        cells = [f"{counts[kind]} {kind}" for kind in (*KINDS, "-") if counts[kind]]
+        lines.append([batch, ", ".join(cells)])
     return text + table(["episodes", "worst verdict over the games"], lines)
 
 
@@ -308,10 +310,10 @@ def games_rows(rows: Mapping[str, Any]) -> str:
     text = ""
     for name, row in rows.items():
         result = row["difference"]
-        what = "no difference" if result is None else result.partition("\n")[0]
-        what = what.replace("|", "\\|")
+        summary_line = "no difference" if result is None else result.partition("\n")[0]
+        summary_line = summary_line.replace("|", "\\|")
         cells = [row["package"], row["version"], f"`{row['theirs']}`", f"`{ours(row)}`"]
-        cells += [f"[{what}](audit/details.md#{name})", row["note"]]
+        cells += [f"[{summary_line}](audit/details.md#{name})", row["note"]]
         text += f"| {' | '.join(cells)} |\n"
     return text
 
@@ -322,7 +324,7 @@ def ours(row: Mapping[str, Any]) -> str:
     return name if len(name) < 60 else name.partition("(")[0]
 
 
-def kuhn_text(known: Mapping[str, Any]) -> str:
+def kuhn_text(findings: Mapping[str, Any]) -> str:
     """What both Kuhns teach."""
     names = {
         "last action": "never checks where it can bet, never folds",
@@ -330,33 +332,38 @@ def kuhn_text(known: Mapping[str, Any]) -> str:
         "equilibrium of the second": "an equilibrium of TextArena's",
         "uniform": "uniform",
     }
-    values = known["games"]["textarena-kuhn"]["values"]
+    values = findings["games"]["textarena-kuhn"]["values"]
     lines = [[words, *(f"{x:.3f}" for x in values[n])] for n, words in names.items()]
     trained = []
     for kind, label in zip(KUHN, ("Kuhn poker", "TextArena 0.7.4's"), strict=True):
-        runs = {s: known["kuhn"].get(f"{kind}, seed {s}") for s in SEEDS}
+        runs = {s: findings["kuhn"].get(f"{kind}, seed {s}") for s in SEEDS}
         convs = [run["nash_conv"] for run in runs.values() if run]
         cells = [label, ", ".join(str(seed) for seed, run in runs.items() if run)]
-        for one in zip(*convs, strict=True):
-            cells += [", ".join(f"{x:.3f}" for x in one), f"{sum(one) / len(one):.3f}"]
+        for game_convs in zip(*convs, strict=True):
+            cells += [
+                ", ".join(f"{x:.3f}" for x in game_convs),
+                f"{sum(game_convs) / len(game_convs):.3f}",
+            ]
         trained.append(cells)
     means = []
     for kind, words in zip(
         KUHN, ("trained in Kuhn poker", "in TextArena's"), strict=True
     ):
-        models = [run for name, run in known["kuhn"].items() if name.startswith(kind)]
+        models = [
+            run for name, run in findings["kuhn"].items() if name.startswith(kind)
+        ]
         share = sum(sum(run["calls"]) for run in models) / (2 * len(models))
         means.append(f"{share:.0%} ({words})")
-    given = {"calls": " and ".join(means)}
-    given |= {"never_folds": f"{values['last action'][0]:.3f}"}
+    texts = {"calls": " and ".join(means)}
+    texts |= {"never_folds": f"{values['last action'][0]:.3f}"}
     for key, rows in (("values", lines), ("trained", trained)):
-        given[key] = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return KUHN_TEXT.format(**given)
+        texts[key] = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return KUHN_TEXT.format(**texts)
 
 
-def details(known: Mapping[str, Any]) -> str:
+def details(findings: Mapping[str, Any]) -> str:
     """Numbers of each function and each pair."""
-    rows = known["credit"]
+    rows = findings["credit"]
     wheels = dict.fromkeys(f"{r['package']}=={r['version']}" for r in rows.values())
     text = DETAILS_HEAD.format(wheels=" ".join(wheels))
     for name, row in rows.items():
@@ -364,7 +371,7 @@ def details(known: Mapping[str, Any]) -> str:
         command = f"python docs/audit/credit.py --wheels wheels {name}"
         text += f"`{command}` ({row['cpu_seconds']} CPU s)\n\n"
         text += function_table(row) + counterexample(row)
-    for name, row in known["games"].items():
+    for name, row in findings["games"].items():
         text += f"\n## {name}\n\n{row['package']} {row['version']}, `{row['theirs']}`, beside `{ours(row)}`.\n"
         text += f"`python docs/audit/games.py {name}`\n\n"
         result = row["difference"] or "No difference in the states compared."
@@ -391,41 +398,47 @@ def function_table(row: Mapping[str, Any]) -> str:
 
 def counterexample(row: Mapping[str, Any]) -> str:
     """The smallest game in which the gradient is reversed."""
-    if not (shown := row["counterexample"]):
+    if not (example := row["counterexample"]):
         return ""
-    text = f"\nThe smallest reversal: `{shown[0]}`, batch {shown[1]}.\n\n"
+    text = f"\nThe smallest reversal: `{example[0]}`, batch {example[1]}.\n\n"
     head = ["seat", "knows", "action", "true gradient", "expected"]
-    return text + table(head, gradient_lines(shown))
+    return text + table(head, gradient_lines(example))
 
 
-def gradient_lines(shown: Sequence[Any]) -> list[list[str]]:
+def gradient_lines(example: Sequence[Any]) -> list[list[str]]:
     """The rows of a counterexample."""
     return [
         [str(seat), f"`{state}`", str(action), f"{true:+.4f}", f"{got:+.4f}"]
-        for seat, state, action, true, got in shown[2]
+        for seat, state, action, true, got in example[2]
     ]
 
 
-def reports(known: Mapping[str, Any]) -> str:
+def reports(findings: Mapping[str, Any]) -> str:
     """Drafts to the authors: games, then one for each package with a reversed function."""
     from arena_credit.proofs.diagnostics import DIAGNOSTICS
 
-    games = known["games"]
+    games = findings["games"]
     version = games["textarena-kuhn"]["version"]
     rlcard = games["rlcard-leduc"]["version"]
     text = REPORTS_HEAD + KUHN_REPORT.format(version=version, rlcard=rlcard)
     by_package: dict[str, dict[str, Any]] = {}
-    for name, row in known["credit"].items():
+    for name, row in findings["credit"].items():
         if row["counterexample"]:
             by_package.setdefault(row["package"], {})[name] = row
     for package, rows in by_package.items():
         first, row = next(iter(rows.items()))
         game, batch, _ = row["counterexample"]
         lines = gradient_lines(row["counterexample"])
-        others = [n for n, one in known["credit"].items() if right(one, package)]
-        named = ", ".join(f"`{name}`" for name in others)
+        others = [
+            n
+            for n, other_row in findings["credit"].items()
+            if right(other_row, package)
+        ]
+        names_of_others = ", ".join(f"`{name}`" for name in others)
         instead = (
-            f". Exact or scaled in all games and batches: {named}." if others else "."
+            f". Exact or scaled in all games and batches: {names_of_others}."
+            if others
+            else "."
         )
         text += CREDIT_REPORT.format(
             **{"package": package, "version": row["version"], "first": first},
@@ -445,16 +458,18 @@ def right(row: Mapping[str, Any], package: str) -> bool:
 
 def pages() -> dict[str, str]:
     """The text of each page."""
-    known = found()
-    text = HEAD + summary(known["credit"]) + "\n"
-    text += credit_table(known["credit"]) + GAMES_HEAD + games_rows(known["games"])
-    text += kuhn_text(known)
-    seconds = sum(r["cpu_seconds"] for part in known.values() for r in part.values())
+    findings = found()
+    text = HEAD + summary(findings["credit"]) + "\n"
+    text += (
+        credit_table(findings["credit"]) + GAMES_HEAD + games_rows(findings["games"])
+    )
+    text += kuhn_text(findings)
+    seconds = sum(r["cpu_seconds"] for part in findings.values() for r in part.values())
     text += f"\nAll that this page shows took {seconds:.0f} CPU seconds on one core.\n"
     return {
         "audit": text,
-        "audit/details": details(known),
-        "audit/reports": reports(known),
+        "audit/details": details(findings),
+        "audit/reports": reports(findings),
     }
 
 

@@ -83,14 +83,14 @@ well: 1 where an action is worth at least the policy's value, -1 elsewhere.
 
 def report(names: Sequence[str] = NAMES) -> str:
     """The report, in Markdown; about some estimators only, it has only their rows."""
-    known = [name for name in names if not undefined(name)]
-    found = {n: {game: examine(n, game) for game in DIAGNOSTICS} for n in known}
+    defined = [name for name in names if not undefined(name)]
+    examined = {n: {game: examine(n, game) for game in DIAGNOSTICS} for n in defined}
     reinforce = {game: examine(REINFORCE, game) for game in DIAGNOSTICS}
     lines = [
         REPORT + "| Estimator | Batches of two | One large group | Shared chance | "
         "Limit of turns | Biased by |",
         "|---|---|---|---|---|---|",
-        *(_summary(name, found.get(name)) for name in names),
+        *(_summary(name, examined.get(name)) for name in names),
     ]
     for game, diagnostic in DIAGNOSTICS.items():
         play, more = play_of(game), " Shared | cosine | factor |"
@@ -106,7 +106,10 @@ def report(names: Sequence[str] = NAMES) -> str:
             columns + more * has_chance(game),
             "|" + "---|" * (8 + 3 * has_chance(game)),
             _row("REINFORCE", reinforce[game], has_chance(game)),
-            *(_row(f"`{name}`", found[name][game], has_chance(game)) for name in known),
+            *(
+                _row(f"`{name}`", examined[name][game], has_chance(game))
+                for name in defined
+            ),
         ]
     return "\n".join(lines) + "\n"
 
@@ -130,8 +133,8 @@ def _summary(name: str, findings: Mapping[str, Finding] | None) -> str:
     return f"| `{name}` | {' | '.join(words)} | {limit} | {cause(name)} |"
 
 
-def _row(title: str, found: Finding, chance: bool) -> str:
-    two, large, shared, variance = found
+def _row(title: str, finding: Finding, chance: bool) -> str:
+    two, large, shared, variance = finding
     cells = [
         title,
         *_cells(two),
@@ -198,13 +201,13 @@ def _section(name: str, costs: Mapping[str, float]) -> str:
 
 def _parts(doc: str) -> tuple[str, dict[str, str]]:
     """The text of a docstring before its arguments, and the meaning of each of these."""
-    text, _, rest = doc.partition("\nArgs:\n")
-    body = re.split(r"\n\n(?=\S)", rest)[0]
+    text, _, arguments = doc.partition("\nArgs:\n")
+    body = re.split(r"\n\n(?=\S)", arguments)[0]
     entries = re.split(r"\n(?=    \S)", "\n" + body)
     options = {}
     for entry in entries:
-        option, found, meaning = entry.strip().partition(": ")
-        if found:
+        option, colon, meaning = entry.strip().partition(": ")
+        if colon:
             options[option] = " ".join(meaning.split())
     return text.strip(), options
 

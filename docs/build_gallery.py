@@ -61,11 +61,11 @@ def _facts(info: GameInfo, game: AnyGame) -> tuple[str, str, str, str]:
 def card(info: GameInfo, game: AnyGame, page: str, facts: dict[str, str]) -> str:
     """A game in the gallery, as HTML around a link in Markdown."""
     title = html.escape(title_of(game))
-    told = f"{facts['kind']}, players: {facts['players']}, {facts['information']} information"
+    facts_text = f"{facts['kind']}, players: {facts['players']}, {facts['information']} information"
     return (
         f'<div class="card" markdown="1" data-facts="{html.escape(json.dumps(facts))}">\n'
         f"![{title}](images/{info.id}.svg){{ loading=lazy }}\n\n"
-        f"[{title} `{info.id}`]({page})\n\n{told}\n</div>\n"
+        f"[{title} `{info.id}`]({page})\n\n{facts_text}\n</div>\n"
     )
 
 

@@ -56,9 +56,9 @@ def build() -> dict[str, str]:
     stems = stems_of()
     files = {}
     for stem in sorted({*stems.values()}):
-        own = [id for id, of in stems.items() if of == stem]
-        own.sort(key=lambda id: (id.rpartition("-v")[0] != stem, id))
-        files[f"{stem}.md"] = page_text(arena_envs.make_game(own[0]), own)
+        ids = [id for id, of in stems.items() if of == stem]
+        ids.sort(key=lambda id: (id.rpartition("-v")[0] != stem, id))
+        files[f"{stem}.md"] = page_text(arena_envs.make_game(ids[0]), ids)
     infos = [info for info in arena_envs.game_infos() if info.id in stems]
     rows = [_row(info, stems[info.id]) for info in infos]
     files["README.md"] = HEAD + "".join(f"{row}\n" for row in rows) + TRICKS
@@ -79,8 +79,13 @@ def _row(info: arena_envs.GameInfo, stem: str) -> str:
     game = arena_envs.make_game(info.id)
     cells = [
         f"[`{info.id}`]({stem}.md) {title_of(game)}",
-        *(info.kind, str(info.num_players), info.information, info.split, game.pays),
-        *(str(game.max_turns), f"{mean_prompt_length(game):.0f}"),
+        info.kind,
+        str(info.num_players),
+        info.information,
+        info.split,
+        game.pays,
+        str(game.max_turns),
+        f"{mean_prompt_length(game):.0f}",
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -46,26 +46,26 @@ def linked(text: str, path: str) -> str:
     """
     used = set()
 
-    def link(found: re.Match[str]) -> str:
-        key = (found.lastgroup or "").replace("_", "-")
+    def link(match: re.Match[str]) -> str:
+        key = (match.lastgroup or "").replace("_", "-")
         if not key or key in used:
-            return found[0]
+            return match[0]
         used.add(key)
-        return f"[{found[0]}]({path}#{key})"
+        return f"[{match[0]}]({path}#{key})"
 
     return _ANY.sub(link, _LINKED.sub(r"\1", text))
 
 
 def pages() -> list[Path]:
     """Pages that are written by hand, but the glossary and the list of decisions."""
-    found = []
+    paths = []
     for path in sorted(DOCS.rglob("*.md")):
         is_left = path.parent.name in ("games", "reference") or path.stem == "decisions"
         head = path.read_text(encoding="utf-8")[:800].lower()
         if is_left or path.stem == "glossary" or re.search(WRITTEN, head):
             continue
-        found.append(path)
-    return found
+        paths.append(path)
+    return paths
 
 
 WRITTEN = "(written|made) by|wrote this page|written from"  # in the head of other pages

@@ -96,23 +96,23 @@ def returns_table(runs: Mapping[str, Mapping[int, Run]]) -> str:
     return table(["game", "partner", *(f"seed {s}" for s in seeds), "change"], rows)
 
 
-def mean(found: Mapping[str, Any], partner: str) -> Sequence[float]:
+def mean(results: Mapping[str, Any], partner: str) -> Sequence[float]:
     """Mean return and interval over all seats."""
-    return next(row[3:] for row in found["rows"] if row[:2] == [partner, "all"])
+    return next(row[3:] for row in results["rows"] if row[:2] == [partner, "all"])
 
 
 def game_text(game: str, by_seed: Mapping[int, Run]) -> str:
     """The commands of a game's first run, and the replies of all."""
     train = shlex.join(["arena", *bench.train_arguments(game, 0, "RUN")])
     measure = bench.eval_arguments(game, "RUN/model", "RUN/after.jsonl")
-    said = "\n".join(
+    replies = "\n".join(
         f"seed {seed}, {when}: {' | '.join(map(_line, episode))}"
         for seed, run in sorted(by_seed.items())
         for when in ("before", "after")
         for episode in run[when]["said"]
     )
     commands = f"{train}\n{shlex.join(['arena', *measure])}"
-    return f"### {game}\n\n```text\n{commands}\n```\n\n```text\n{said}\n```\n"
+    return f"### {game}\n\n```text\n{commands}\n```\n\n```text\n{replies}\n```\n"
 
 
 def _line(turn: Sequence[Any]) -> str:
@@ -122,8 +122,8 @@ def _line(turn: Sequence[Any]) -> str:
 
 def page() -> str:
     """The text of the page."""
-    found = read(ROOT / bench.FILE, bench.made_with())
-    runs = {game: found[game][bench.SELF_PLAY] for game in bench.SETTINGS}
+    all_runs = read(ROOT / bench.FILE, bench.made_with())
+    runs = {game: all_runs[game][bench.SELF_PLAY] for game in bench.SETTINGS}
     num_seeds = min(map(len, runs.values()))
     return TEXT.format(
         num_seeds=num_seeds,

@@ -46,17 +46,21 @@ def wins(state: Any) -> list[int]:
 def seen(state: Any) -> tuple[str, list[int]]:
     """What a player that looks sees, and the actions between which it then draws."""
     legal = list(GAME.legal_actions(state))
-    if own := wins(state):
-        return f"{name(state, own[0])} makes three in a row.", own[:1]
+    if winning := wins(state):
+        return f"{name(state, winning[0])} makes three in a row.", winning[:1]
     elsewhere = {action: (legal[0], legal[-1])[action == legal[0]] for action in legal}
     threats = [
         action
-        for action, other in elsewhere.items()
-        if action != other and action in wins(GAME.apply(state, other))
+        for action, elsewhere_action in elsewhere.items()
+        if action != elsewhere_action
+        and action in wins(GAME.apply(state, elsewhere_action))
     ]
     if threats:
-        other = 1 - GAME.current_player(state)
-        return f"player_{other} would win at {name(state, threats[0])}.", threats[:1]
+        elsewhere_action = 1 - GAME.current_player(state)
+        return (
+            f"player_{elsewhere_action} would win at {name(state, threats[0])}.",
+            threats[:1],
+        )
     return "I see no win and no threat.", legal
 
 
@@ -67,23 +71,23 @@ def name(state: Any, action: int) -> str:
 
 def reply(request: TurnRequest) -> str:
     """A turn of a player: a sentence, and the action."""
-    rng, said = Random(request.seed), "I place without looking."
+    rng, sentence = Random(request.seed), "I place without looking."
     choices = list(GAME.legal_actions(request.state))
     if rng.random() < LOOKS:
-        said, choices = seen(request.state)
-    return f"{said} {request.wrap(name(request.state, rng.choice(choices)))}"
+        sentence, choices = seen(request.state)
+    return f"{sentence} {request.wrap(name(request.state, rng.choice(choices)))}"
 
 
 def policy_table() -> Table:
     """The probabilities of the players' actions in every state."""
-    found = {}
+    probabilities = {}
     for key, state in information_states(GAME).items():
         legal, (_, choices) = list(GAME.legal_actions(state)), seen(state)
-        found[key] = [
+        probabilities[key] = [
             (1 - LOOKS) / len(legal) + LOOKS * (action in choices) / len(choices)
             for action in legal
         ]
-    return found
+    return probabilities
 
 
 def env() -> PromptWrapper:
@@ -98,20 +102,22 @@ def recorded() -> tuple[list[Any], list[Shown]]:
     for seed in range(1000):
         player = ScriptedPolicy(reply)
         (episode,) = play(env, [player, player], [seed], on_error="raise")
-        drawn = env()
-        drawn.reset(seed=seed)
-        frames, turns = [drawn.render()], []
+        board = env()
+        board.reset(seed=seed)
+        frames, turns = [board.render()], []
         for turn in episode.turns:
-            state = drawn.game_state
+            state = board.game_state
             key = (turn.seat, GAME.information_state(state, turn.seat))
-            own = values[key][list(GAME.legal_actions(state)).index(turn.action)]
-            credit = own - float(np.dot(table[key], values[key]))
+            action_value = values[key][
+                list(GAME.legal_actions(state)).index(turn.action)
+            ]
+            credit = action_value - float(np.dot(table[key], values[key]))
             turns.append(Shown(turn.seat, turn.reply, turn.reward, credit))
-            drawn.step(turn.reply)
-            frames.append(drawn.render())
-        said = " ".join(turn.reply for turn in turns)
+            board.step(turn.reply)
+            frames.append(board.render())
+        text = " ".join(turn.reply for turn in turns)
         is_mixed = min(turn.advantage for turn in turns) < -0.3
-        if is_mixed and "would win" in said and "makes three" in said:
+        if is_mixed and "would win" in text and "makes three" in text:
             return frames, turns
     raise RuntimeError("no game has a block, a mistake and a winner")
 
@@ -119,11 +125,11 @@ def recorded() -> tuple[list[Any], list[Shown]]:
 def draw(path: Path) -> None:
     """Writes the picture."""
     frames, turns = recorded()
-    shown = [picture(frame, turns[:number]) for number, frame in enumerate(frames)]
-    palette = shown[-1].quantize(64)
-    first, *rest = (image.quantize(palette=palette) for image in shown)
-    times = [1200, *[2200] * (len(rest) - 1), 6000]
-    first.save(path, save_all=True, append_images=rest, duration=times, loop=0)
+    pictures = [picture(frame, turns[:number]) for number, frame in enumerate(frames)]
+    palette = pictures[-1].quantize(64)
+    first, *later = (image.quantize(palette=palette) for image in pictures)
+    times = [1200, *[2200] * (len(later) - 1), 6000]
+    first.save(path, save_all=True, append_images=later, duration=times, loop=0)
 
 
 def picture(board: Any, turns: list[Shown]) -> Image.Image:
@@ -145,9 +151,9 @@ def picture(board: Any, turns: list[Shown]) -> Image.Image:
 
 
 def _draw_turn(axes: Axes, middle: float, turn: Shown, is_last: bool) -> None:
-    said, zero = turn.reply.replace(" <answer>", "\n<answer>"), 0.925
+    reply_text, zero = turn.reply.replace(" <answer>", "\n<answer>"), 0.925
     color = GOOD if turn.advantage > 0 else BAD
-    text = f"{'XO'[turn.seat]}  {said.splitlines()[0]}\n     {said.splitlines()[1]}"
+    text = f"{'XO'[turn.seat]}  {reply_text.splitlines()[0]}\n     {reply_text.splitlines()[1]}"
     weight = "bold" if is_last else "normal"
     axes.text(0.34, middle, text, va="center", size=8.6, color=INK, weight=weight)
     axes.text(0.79, middle, f"{turn.reward:+g}" if turn.reward else "0", va="center")

@@ -59,11 +59,11 @@ def text(option: Option) -> str:
 
 def page() -> str:
     """The whole page."""
-    known = [*options_of(JobConfig).values(), *options_of(SelfPlay).values()]
+    options = [*options_of(JobConfig).values(), *options_of(SelfPlay).values()]
     lines = [HEAD.rstrip()]
     for group in GROUPS:
-        if options := [option for option in known if option.group == group]:
-            lines += table(group, options)
+        if group_options := [option for option in options if option.group == group]:
+            lines += table(group, group_options)
     lines += table(ROWS, options_of(RowConfig).values())
     for name, stage in STAGES.items():
         lines += table(f"`{name}`", options_of(stage).values())

@@ -46,17 +46,17 @@ def turns_with_credit() -> list[tuple[Turn, float]]:
         group=zeros,
     )
     credit = estimate("mars", batch, pool=("game", "seat", "turn")).advantage
-    wanted = [f"<answer>{action}</answer>" for action in SHOWN]
+    replies = [f"<answer>{action}</answer>" for action in SHOWN]
     for number in range(len(episodes)):
         rows = np.flatnonzero(batch.episode == number)
-        if [turns[row][1].reply for row in rows] == wanted:
+        if [turns[row][1].reply for row in rows] == replies:
             return [(turns[row][1], float(credit[row])) for row in rows]
     raise RuntimeError(f"nobody played {SHOWN}")
 
 
 def draw(path: Path) -> None:
     """Writes the picture."""
-    shown = turns_with_credit()
+    drawn_turns = turns_with_credit()
     figure = Figure(figsize=(10, 4.6), facecolor="white")
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, 1), ylim=(0, 1))
@@ -64,9 +64,9 @@ def draw(path: Path) -> None:
     heads = ("prompt of player_0", "reply", "reward", "return-to-go", "advantage")
     for left, head in zip(LEFT, heads, strict=True):
         axes.text(left, 0.95, head, size=11, weight="bold", color=INK)
-    largest = max(abs(advantage) for _, advantage in shown)
-    to_go = sum(turn.reward for turn, _ in shown)
-    for row, (turn, advantage) in enumerate(shown):
+    largest = max(abs(advantage) for _, advantage in drawn_turns)
+    to_go = sum(turn.reward for turn, _ in drawn_turns)
+    for row, (turn, advantage) in enumerate(drawn_turns):
         bottom, share = 0.63 - 0.305 * row, advantage / largest
         _draw_turn(axes, bottom, turn, to_go, advantage, share)
         to_go -= turn.reward

@@ -84,11 +84,13 @@ def write_app(folder: Path = APP, pyodide: str = PYODIDE) -> None:
 def offers() -> dict[str, Any]:
     """Games, their opponents, and the values of moves in small games."""
     games = listed()
-    kept = {id: kept_values(id) for id in games}
+    values_by_id = {id: kept_values(id) for id in games}
     return {
         "games": list(games.values()),
         "opponents": {id: list(opponents_of(id)) for id in games},
-        "values": {id: values for id, values in kept.items() if values is not None},
+        "values": {
+            id: values for id, values in values_by_id.items() if values is not None
+        },
     }
 
 
@@ -96,16 +98,18 @@ def kept_values(id: str) -> Any:
     """Rows of a table, or why a game has none; None for values that the page itself finds."""
     game = arena_envs.make_game(id)
     try:
-        found = source_of(game)
+        source = source_of(game)
     except TooLarge:
         return TOO_LARGE
-    if isinstance(found, Search):
+    if isinstance(source, Search):
         return None
-    if isinstance(found, Table):
-        rows = {repr(key): list(map(_number, row)) for key, row in found.rows.items()}
-        policy = {repr(key): list(map(float, row)) for key, row in found.policy.items()}
-        return rows, policy, found.reference, found.accuracy
-    return found
+    if isinstance(source, Table):
+        rows = {repr(key): list(map(_number, row)) for key, row in source.rows.items()}
+        policy = {
+            repr(key): list(map(float, row)) for key, row in source.policy.items()
+        }
+        return rows, policy, source.reference, source.accuracy
+    return source
 
 
 def _number(value: float) -> float | None:

@@ -38,34 +38,30 @@ MODULES = (
     "arena_wrappers.records",
 )
 COMMANDS = (
-    *(
-        "train",
-        "eval",
-        "tournament",
-        "compare",
-        "sweep",
-        "attribute",
-        "play",
-        "replay",
-        "report",
-        "games",
-        "show",
-        "solve",
-    ),
-    *(
-        "check",
-        "new-game",
-        "data",
-        "export",
-        "serve",
-        "credit check",
-        "credit suggest",
-        "audit credit",
-        "audit game",
-        "board run",
-        "board verify",
-        "board page",
-    ),
+    "train",
+    "eval",
+    "tournament",
+    "compare",
+    "sweep",
+    "attribute",
+    "play",
+    "replay",
+    "report",
+    "games",
+    "show",
+    "solve",
+    "check",
+    "new-game",
+    "data",
+    "export",
+    "serve",
+    "credit check",
+    "credit suggest",
+    "audit credit",
+    "audit game",
+    "board run",
+    "board verify",
+    "board page",
 )
 
 
@@ -74,7 +70,7 @@ def public_modules() -> dict[str, list[str]]:
 
     Games have pages of their own.
     """
-    found: dict[str, list[str]] = {module: [] for module in MODULES}
+    names_by_module: dict[str, list[str]] = {module: [] for module in MODULES}
     for package, folder in SOURCES.items():
         for path in sorted(folder.rglob("*.py")):
             names = path.relative_to(folder).with_suffix("").parts
@@ -82,8 +78,8 @@ def public_modules() -> dict[str, list[str]]:
             listed = _listed_names(path)
             if adapter or (names[0] != "games" and listed):
                 module = ".".join((package, *(n for n in names if n != "__init__")))
-                found[module] = listed
-    return dict(sorted(found.items()))
+                names_by_module[module] = listed
+    return dict(sorted(names_by_module.items()))
 
 
 def _listed_names(path: Path) -> list[str]:

@@ -52,9 +52,9 @@ def page() -> str:
 def shares() -> str:
     """The table of the model's legal replies."""
     text = SHARE_TEXT.format(num=NUM_STATES, tokens=MAX_TOKENS)
-    for game, found in json.loads(SHARES.read_text()).items():
+    for game, counts in json.loads(SHARES.read_text()).items():
         cells = [
-            _share(found[parsing], found["replies"])
+            _share(counts[parsing], counts["replies"])
             for parsing in ("strict", "tolerant")
         ]
         text += f"| {game} | {' | '.join(cells)} |\n"
@@ -81,11 +81,11 @@ def measure() -> None:
     torch.set_num_threads(1)
     options: dict[str, Any] = {"max_new_tokens": MAX_TOKENS, "batch_size": 10}
     model = LMPolicy.from_pretrained("smollm2", device="cpu", **options)
-    found = json.loads(SHARES.read_text()) if SHARES.exists() else {}
+    counts_by_game = json.loads(SHARES.read_text()) if SHARES.exists() else {}
     for game in GAMES:
-        if game not in found:
-            found[game] = measured(model, game)
-            SHARES.write_text(json.dumps(found, indent=1) + "\n")
+        if game not in counts_by_game:
+            counts_by_game[game] = measured(model, game)
+            SHARES.write_text(json.dumps(counts_by_game, indent=1) + "\n")
 
 
 def measured(model: Any, name: str) -> dict[str, int]:
@@ -107,14 +107,16 @@ def measured(model: Any, name: str) -> dict[str, int]:
             TurnRequest(seed, 0, seat, game, state, prompt, (), legal, seed, "answer")
         )
     replies = [reply.text for reply in model.act(requests)]
-    found = {"replies": NUM_STATES}
+    counts = {"replies": NUM_STATES}
     for parsing in ("strict", "tolerant"):
-        read = [
-            parse_reply(game, one.state, text, "answer", parsing=parsing)
-            for one, text in zip(requests, replies, strict=True)
+        actions = [
+            parse_reply(game, request.state, text, "answer", parsing=parsing)
+            for request, text in zip(requests, replies, strict=True)
         ]
-        found[parsing] = sum(not isinstance(one, InvalidReply) for one in read)
-    return found
+        counts[parsing] = sum(
+            not isinstance(request, InvalidReply) for request in actions
+        )
+    return counts
 
 
 if __name__ == "__main__":

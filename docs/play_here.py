@@ -127,7 +127,14 @@ class Session:
         while not self.done and (policy := self.players[self.seat]) is not None:
             index, legal = self._index(self.seat), self.info()["legal"]
             request = TurnRequest(
-                *(0, index, self.seat, self.game, self.state, [], (), legal),
+                0,
+                index,
+                self.seat,
+                self.game,
+                self.state,
+                [],
+                (),
+                legal,
                 seed=turn_seed(self.seed, 0, index, self.seat),
             )
             self.step(policy.act([request])[0].text)

@@ -164,7 +164,6 @@ OTHERS = {
     "main.py:_check_sweep": OPERATOR,
     "options.py:read_params": OPERATOR,
     "api.py:_value": OPERATOR,
-    "adapters.py:_unusual": CHECKPOINT,
     "finite.py:_lower_rate": CHECKPOINT,
     "folder.py:_config": CHECKPOINT,
     "card.py:model_card": CHECKPOINT,
@@ -372,7 +371,7 @@ def of_rows(folder: Path) -> None:
     import pyarrow.parquet as parquet
 
     from arena_trainers.data import read_origin
-    from arena_trainers.data.columns import _KEY
+    from arena_trainers.data.origin import _KEY
     from arena_trainers.runs.row_player import without_defaults
     from arena_trainers.runs.tiny import tiny_tokenizer_of
     from arena_wrappers import PromptOptions
@@ -460,12 +459,14 @@ def of_advice(folder: Path) -> None:
 
 
 def of_conversations(folder: Path) -> None:
-    from arena_trainers.data.built_in import _general_rows
+    from arena_trainers.data.built_in.mixture import _general_rows
+    from arena_trainers.offline.conversations import rows_in
 
     said = {"messages": [{"role": r, "content": "a"} for r in ("user", "assistant")]}
     for mutant in mutants(said):
         (folder / "general.jsonl").write_text(json.dumps(mutant) + "\n")
         tried(_general_rows, folder / "general.jsonl")
+        tried(lambda: list(rows_in(folder / "general.jsonl")))
 
 
 def of_recipes(folder: Path) -> None:

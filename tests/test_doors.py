@@ -32,7 +32,7 @@ DOORS = [
 
 PLUG_INS = """
 from arena_trainers.curricula import BaseCurriculum, Task
-from arena_trainers.data.built_in import wins
+from arena_trainers.data.built_in.returns import wins
 from arena_credit.estimators.turn_level import mars
 from arena_trainers.matchmaking import BaseMatchmaker
 from arena_wrappers import Reply

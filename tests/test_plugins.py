@@ -13,16 +13,18 @@ BLOCKS = dict(re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE, re.DOTALL))
 @pytest.mark.parametrize(
     "name",
     [
-        *("my_game", "my_transform", "my_policy", "my_agent", "my_matchmaker"),
-        *(
-            "my_curriculum",
-            "my_measure",
-            "my_selector",
-            "my_trainer",
-            "my_loss",
-            "my_reward",
-            "my_critic",
-        ),
+        "my_game",
+        "my_transform",
+        "my_policy",
+        "my_agent",
+        "my_matchmaker",
+        "my_curriculum",
+        "my_measure",
+        "my_selector",
+        "my_trainer",
+        "my_loss",
+        "my_reward",
+        "my_critic",
     ],
 )
 def test_the_plug_ins_of_the_page_pass_their_own_tests(name, tmp_path, monkeypatch):

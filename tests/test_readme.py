@@ -1,4 +1,4 @@
-"""The README is short, and its fast commands and Python blocks do what they say.
+"""The fast commands and Python blocks of the README do what they say.
 
 `tests/packaging/check_docs.py` runs the slow ones, too, and those of the other pages.
 """
@@ -21,7 +21,7 @@ README = (ROOT / "README.md").read_text()
 def test_python_blocks_run():
     pytest.importorskip("trl")
     found = [block for block in blocks("README.md") if block.language == "python"]
-    assert len(found) >= 3
+    assert found
     run([sys.executable, "-c", as_program(found)], ROOT)
 
 

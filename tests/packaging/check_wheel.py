@@ -1,7 +1,7 @@
 """Builds the distribution and looks for what packing and installing can break.
 
 Run by `make wheel`. The wheel is built from the sdist and installed in a fresh environment
-with the extras of games and solvers, away from the sources. It has to hold: the three packages
+with the extras of games and solvers, away from the sources. It has to hold: the packages of the project
 and nothing else at the top level, every file of the checkout's packages (modules, recipes,
 skeletons, `py.typed`), entry points, the command `arena`, doctests, and the part of
 `tests/quick.txt` that needs no other extra, golden files included. The other tests would run
@@ -19,7 +19,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = "chess,solve"
-PACKAGES = {"arena_envs", "arena_wrappers", "arena_trainers"}
+PACKAGES = {
+    "arena_credit",
+    "arena_envs",
+    "arena_eval",
+    "arena_studio",
+    "arena_trainers",
+    "arena_wrappers",
+}
 SOURCES = (ROOT / "arena_envs", *ROOT.glob("*ers/arena_*"))
 NOT_INSTALLED = ("tests/packaging", "tests/trainers")  # sources; the extra train
 HEAVY = ("accelerate", "datasets", "matplotlib", "peft", "torch", "transformers", "trl")

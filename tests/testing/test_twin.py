@@ -80,7 +80,6 @@ def test_an_unknown_twin_is_refused_with_similar_names():
 def test_the_difference_comes_with_a_script_that_prints_it():
     found = same_game("kuhn_poker(num_players=3)", "openspiel:kuhn_poker")
     script = found.reproduction("kuhn_poker(num_players=3)", "openspiel:kuhn_poker")
-    assert len(script.splitlines()) <= 10
     with redirect_stdout(StringIO()) as out:
         exec(script, {})
     assert out.getvalue().split()[:2] == ["[(0,", "0.25),"]

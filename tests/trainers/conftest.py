@@ -56,7 +56,7 @@ def kuhn_env():
 def model_folder(tmp_path_factory, tokenizer):
     """A saved model that has learned to reply legally."""
     from arena_trainers.data import legal_play
-    from arena_trainers.offline.sft import warm_start
+    from arena_trainers.offline.warm_start import warm_start
 
     model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=2)
     env_fns = [

@@ -20,7 +20,7 @@ from arena_wrappers.records import whole_file
 MANIFEST = "manifest.json"
 
 
-class Found(NamedTuple):
+class NewestCheckpoint(NamedTuple):
     """The result of `newest_checkpoint`.
 
     Attributes:
@@ -42,30 +42,30 @@ def step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.rpartition("-")[2])
 
 
-def newest_checkpoint(folder: Path) -> Found:
+def newest_checkpoint(folder: Path) -> NewestCheckpoint:
     """The newest checkpoint whose files are those of its manifest."""
     skipped: list[str] = []
     for path in reversed(checkpoints_of(folder)):
         reason = fault(path)
         if reason is None:
-            return Found(path, skipped)
+            return NewestCheckpoint(path, skipped)
         skipped.append(f"{path.name}: {reason}")
-    return Found(None, skipped)
+    return NewestCheckpoint(None, skipped)
 
 
 def checkpoints_of(folder: Path) -> list[Path]:
     """The checkpoints of a folder by step, whole or not."""
-    found = folder.glob("checkpoint-*")
-    named = (path for path in found if re.fullmatch(r"checkpoint-\d+", path.name))
-    return sorted(named, key=step_of)
+    paths = folder.glob("checkpoint-*")
+    checkpoints = [p for p in paths if re.fullmatch(r"checkpoint-\d+", p.name)]
+    return sorted(checkpoints, key=step_of)
 
 
 def files_of(folder: Path) -> list[Path]:
     """The files of a folder and of its folders, without its manifest; or the file itself."""
     if folder.is_file():
         return [folder]
-    own = sorted(path for path in folder.rglob("*") if path.is_file())
-    return [path for path in own if path != folder / MANIFEST]
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [path for path in files if path != folder / MANIFEST]
 
 
 def write_manifest(folder: Path, files: Iterable[Path], **facts: Any) -> None:
@@ -89,10 +89,10 @@ def write_manifest(folder: Path, files: Iterable[Path], **facts: Any) -> None:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a folder; empty if there is none that can be read."""
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return manifest if isinstance(manifest, dict) else {}
 
 
 def fault(folder: Path, only: Container[str] | None = None) -> str | None:
@@ -107,16 +107,16 @@ def fault(folder: Path, only: Container[str] | None = None) -> str | None:
     manifest = read_manifest(folder)
     if "files" not in manifest:
         return f"its {MANIFEST} cannot be read"
-    for name, wanted in manifest["files"].items():
+    for name, entry in manifest["files"].items():
         path = folder / name
         if only is not None and Path(name).parts[0] not in only:
             continue
         if not path.is_file():
             return f"{name} is missing"
         size = path.stat().st_size
-        if size != wanted["bytes"]:
-            return f"{name} has {size:,} bytes, {wanted['bytes']:,} were written"
-        if _sha256(path) != wanted["sha256"]:
+        if size != entry["bytes"]:
+            return f"{name} has {size:,} bytes, {entry['bytes']:,} were written"
+        if _sha256(path) != entry["sha256"]:
             return f"{name} was changed after it was written"
     if not manifest.get("resumes", True):
         return "it has no optimizer, as save_only_model was set"
@@ -148,15 +148,17 @@ def rotate(newest: Path, limit: int | None, best: str | None = None) -> None:
     others = [path for path in checkpoints_of(newest.parent) if path != newest]
     older = [p for p in others if step_of(p) < step_of(newest) and read_manifest(p)]
     first = max(len(older) - limit + 1, 0)
-    kept = {*older[first:], *([Path(best)] if best else [])}
+    to_keep = set(older[first:])
+    if best:
+        to_keep.add(Path(best))
     for path in others:
-        if path not in kept:
+        if path not in to_keep:
             shutil.rmtree(path)
 
 
 def _sha256(path: Path) -> str:
-    found = path.stat()
-    return _digest(path, found.st_ino, found.st_size, found.st_mtime_ns)
+    status = path.stat()
+    return _digest(path, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @cache  # a file is read once, also where several stages check it

@@ -17,31 +17,31 @@ class Diverged(ValueError):
     """A loss, a gradient or a weight is not finite. No file holds the weights of this step."""
 
 
-def check_weights(weights: Iterable[tuple[str, Any]], what: str) -> None:
+def check_weights(weights: Iterable[tuple[str, Any]], owner: str) -> None:
     """Raises Diverged, before they are written, if weights hold NaN or infinity.
 
     Args:
         weights: tensors by name, such as `model.named_parameters()`.
-        what: whose weights they are.
+        owner: whose weights they are.
     """
     name = _not_finite(weights)
     if name is not None:
         raise Diverged(
-            f"training has diverged: want finite weights of {what}, got NaN or infinity in "
+            f"training has diverged: want finite weights of {owner}, got NaN or infinity in "
             f"{name}; train with {ADVICE}"
         )
 
 
-def check_state(state: Any, what: str) -> None:
+def check_state(state: Any, owner: str) -> None:
     """As `check_weights`, of tensors in mappings and lists, such as `state_dict()`."""
-    check_weights(_tensors(state, ""), what)
+    check_weights(_tensors(state, ""), owner)
 
 
 def weights_fault(folder: Path) -> str | None:
     """The first weight of a saved model that is not finite, with its file; None if all are."""
     for pattern in _FILES:
         for file in sorted(folder.rglob(pattern)):
-            name = _not_finite(_read(file))
+            name = _not_finite(_tensors_of_file(file))
             if name is not None:
                 return f"{file.relative_to(folder)} holds NaN or infinity in {name}"
     return None
@@ -83,7 +83,8 @@ def _lower_rate(config: Path) -> list[str]:
     return [] if rate is None else [f"--{option}", f"{float(rate) / 10:g}"]
 
 
-def _read(file: Path) -> Iterator[tuple[str, Any]]:
+def _tensors_of_file(file: Path) -> Iterator[tuple[str, Any]]:
+    """The tensors of a saved model or critic, by name."""
     import torch
     from safetensors import safe_open
 

@@ -4,7 +4,10 @@ import os
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
 
 
 @contextmanager
@@ -26,12 +29,12 @@ def raised_everywhere() -> Iterator[None]:
         yield
     except Exception as error:  # raised again below
         failure = error
-    told = [None if failure is None else sendable(failure)]
-    broadcast_object_list(told)
+    failures = [None if failure is None else sendable(failure)]
+    broadcast_object_list(failures)
     if failure is not None:
         raise failure
-    if told[0] is not None:
-        raise told[0]
+    if failures[0] is not None:
+        raise failures[0]
 
 
 def sendable(error: Exception) -> Exception:
@@ -49,7 +52,7 @@ def sendable(error: Exception) -> Exception:
     return RuntimeError(f"{type(error).__name__}: {error}")
 
 
-def splits_weights(args: Any) -> bool:
+def splits_weights(args: "TrainingArguments") -> bool:
     """Whether the run was started under FSDP or DeepSpeed's ZeRO-3."""
     if args.fsdp or os.environ.get("ACCELERATE_USE_FSDP") == "true":
         return True

@@ -22,8 +22,8 @@ class Console(rich.console.Console):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"markup": False, "emoji": False, **options})
 
-    def render(self, *given: Any, **options: Any) -> Iterable[Segment]:
-        for part in super().render(*given, **options):
+    def render(self, *arguments: Any, **options: Any) -> Iterable[Segment]:
+        for part in super().render(*arguments, **options):
             if part.control:
                 yield part  # Rich's own
             else:
@@ -32,10 +32,10 @@ class Console(rich.console.Console):
     @property
     def file(self) -> IO[str]:
         """The stream behind those that Rich and `guarded_streams` put before it."""
-        found: Any = super().file
-        while hasattr(found, "rich_proxied_file"):
-            found = found.rich_proxied_file
-        return found  # type: ignore[no-any-return]
+        stream = super().file
+        while hasattr(stream, "rich_proxied_file"):
+            stream = stream.rich_proxied_file
+        return stream
 
     @file.setter
     def file(self, new_file: IO[str]) -> None:
@@ -74,11 +74,11 @@ def guarded_streams() -> Iterator[None]:
 
     After an error they stay so, since Python prints its traceback then.
     """
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = map(PrintableStream, before)
+    stdout, stderr = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = PrintableStream(stdout), PrintableStream(stderr)
     try:
         yield
     except SystemExit:
-        sys.stdout, sys.stderr = before
+        sys.stdout, sys.stderr = stdout, stderr
         raise
-    sys.stdout, sys.stderr = before
+    sys.stdout, sys.stderr = stdout, stderr

@@ -7,16 +7,23 @@ from pathlib import Path
 
 from arena_envs.doors import BrokenPromise
 
-_PACKAGES = ("arena_envs", "arena_wrappers", "arena_trainers")
+_PACKAGES = (
+    "arena_envs",
+    "arena_credit",
+    "arena_wrappers",
+    "arena_eval",
+    "arena_studio",
+    "arena_trainers",
+)
 
 
 @contextmanager
-def trial(what: str, wanted: str) -> Iterator[None]:
+def trial(subject: str, requirement: str) -> Iterator[None]:
     """Turns what the user's code raises here into a sentence with the line that raised it.
 
     Args:
-        what: what is tried, as the user named it.
-        wanted: what it has to be.
+        subject: what is tried, as the user named it.
+        requirement: what it has to be.
 
     Raises:
         ValueError: the code raised; one of this package's own passes through.
@@ -24,7 +31,7 @@ def trial(what: str, wanted: str) -> Iterator[None]:
     try:
         yield
     except BrokenPromise as error:
-        raise ValueError(f"{what}: {error}; want {wanted}") from error
+        raise ValueError(f"{subject}: {error}; want {requirement}") from error
     except Exception as error:  # it may be anybody's code
         frame, line = [*traceback.walk_tb(error.__traceback__)][-1]
         module = str(frame.f_globals.get("__name__", ""))
@@ -33,6 +40,6 @@ def trial(what: str, wanted: str) -> Iterator[None]:
             raise
         where = "" if is_ours else f" ({Path(frame.f_code.co_filename).name}:{line})"
         raise ValueError(
-            f"{what} was tried before the run, and raised {type(error).__name__}: "
-            f"{error}{where}; want {wanted}"
+            f"{subject} was tried before the run, and raised {type(error).__name__}: "
+            f"{error}{where}; want {requirement}"
         ) from error

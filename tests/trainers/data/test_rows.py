@@ -9,9 +9,9 @@ import arena_envs
 from arena_trainers.data import (
     Completion,
     Dropped,
-    Heard,
+    NewMessages,
     Pair,
-    Said,
+    ReplyPart,
     completions,
     facts_of,
     held_out,
@@ -155,7 +155,7 @@ def test_rows_without_tokens_are_conversations_of_trl():
 def test_a_reply_never_becomes_a_control_token(chat):
     (first, *_) = PLAYED
     facts = facts_of(first, first.turns[0], "hostile")
-    row = Completion(**facts, completion=[Said("<|end|> bet", None)])
+    row = Completion(**facts, completion=[ReplyPart("<|end|> bet", None)])
     ids = rows_to_dataset([row], chat)[0]["completion_ids"]
     end = chat.end_ids[0]
     assert ids.count(end) == 1
@@ -203,7 +203,7 @@ def test_bad_input_is_refused_in_a_sentence(chat):
     with pytest.raises(ValueError, match="has no tokens; play with"):
         select("best_of_group", PLAYED)
     facts = facts_of(first, first.turns[0], "same")
-    same = [Said("bet", None)]
+    same = [ReplyPart("bet", None)]
     with pytest.raises(ValueError, match="differs from the rejected one, got 'bet'"):
         Pair(**facts, chosen=same, rejected=list(same))
     other = Completion(**facts | {"prompt_ids": [10**6]}, completion=same)
@@ -265,8 +265,8 @@ def told_by_others(episodes, *, seed):
     for one in episodes:
         first, second = one.turns[:2]
         facts = facts_of(one, first, "what the other replied")
-        heard = [Heard(second.messages, 0, second.prompt_ids)]
-        yield Completion(**facts, completion=[Said("x", None), *heard])
+        heard = [NewMessages(second.messages, 0, second.prompt_ids)]
+        yield Completion(**facts, completion=[ReplyPart("x", None), *heard])
 
 
 def of_no_episode(episodes, *, seed):

@@ -7,7 +7,7 @@ import arena_envs
 from arena_eval import exploitability
 from arena_trainers.data import legal_play
 from arena_trainers.lm import LMPolicy
-from arena_trainers.offline.sft import warm_start
+from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs import tiny_model
 from arena_wrappers import PromptOptions, PromptWrapper, RandomPolicy, play
 

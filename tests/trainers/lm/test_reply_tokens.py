@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 import arena_envs
 from arena_trainers.data import Example, columns, select
 from arena_trainers.lm import Chat, LMPolicy
-from arena_trainers.offline.sft import warm_start
+from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs import tiny_model
 from arena_wrappers import PromptWrapper, play
 from arena_wrappers.policies import TurnRequest

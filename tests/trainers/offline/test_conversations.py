@@ -11,7 +11,7 @@ from rich.console import Console
 import arena_envs
 from arena_trainers.data import (
     Completion,
-    Said,
+    ReplyPart,
     load_chat,
     rows_to_dataset,
     select,
@@ -101,7 +101,7 @@ def test_rows_of_episodes_have_the_same_tokens_whoever_encodes_them(
 def test_parts_of_a_reply_that_do_not_count_stay_untrained(chat, tmp_path):
     """A revision: the mistake is read, the correction trained."""
     (row, *_) = select("wins", play("kuhn_poker", "random", [1])).rows
-    parts = [Said("bet", None, False, False), Said(" no: pass", None)]
+    parts = [ReplyPart("bet", None, False, False), ReplyPart(" no: pass", None)]
     rows = [row, replace(row, completion=parts)]
     write_rows(rows_to_dataset(rows), tmp_path / "rows.parquet")
     write_tokens(
@@ -117,7 +117,7 @@ def test_parts_of_a_reply_that_do_not_count_stay_untrained(chat, tmp_path):
 def test_sampled_tokens_stay_and_other_rows_are_encoded(chat, tmp_path):
     (row, *_) = select("wins", play("kuhn_poker", "random", [1])).rows
     ids = [*chat.ids("bet"), *chat.ids("bet"), chat.end_ids[0]]  # no encoding of a text
-    sampled = replace(row, prompt_ids=[4, 5], completion=[Said("bet", ids)])
+    sampled = replace(row, prompt_ids=[4, 5], completion=[ReplyPart("bet", ids)])
     path, tokens = tmp_path / "rows.parquet", tmp_path / "tokens.parquet"
     write_rows(rows_to_dataset([row, sampled]), path)
     assert not check_rows(path, "completions")

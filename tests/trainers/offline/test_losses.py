@@ -6,8 +6,8 @@ from datasets import Dataset
 from torch.nn.functional import logsigmoid
 from transformers import TrainerCallback
 
-from arena_trainers.offline.pairs import MAX_REPETITIONS, _repeated
-from arena_trainers.offline.protocol import Cut, Given, row_trainer
+from arena_trainers.offline.kto import MAX_REPETITIONS, _repeated
+from arena_trainers.offline.protocol import Cut, TrainerParts, row_trainer
 from arena_trainers.runs.row_settings import trainer_args
 
 # prompts and completions of uneven lengths; masks have holes, as multi-turn rows have
@@ -38,7 +38,7 @@ def made(model_folder, tokenizer, tmp_path):
         args = trainer_args(kind.config, settings, tmp_path, is_tiny=True)
         args.per_device_train_batch_size = 2
         rows = rows_of(kind.rows, num)
-        given = Given(
+        given = TrainerParts(
             str(model_folder),
             args,
             Dataset.from_list(rows),

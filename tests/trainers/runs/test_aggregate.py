@@ -4,12 +4,12 @@ from arena_envs.extras import import_extra
 from arena_trainers.data import (
     Completion,
     Origin,
-    Said,
+    ReplyPart,
     read_origin,
     rows_to_dataset,
     write_rows,
 )
-from arena_trainers.offline.row_file import newest_of_kind, write_aggregated
+from arena_trainers.offline.aggregation import newest_of_kind, write_aggregated
 from arena_wrappers import PromptOptions
 
 FACTS = {"game": "general", "seat": 0, "turn": 0, "sample": 0, "policy": "general"}
@@ -19,7 +19,7 @@ FACTS |= {"reason": "", "prompt": [{"role": "user", "content": "?"}], "prompt_id
 def test_equal_rows_of_two_rounds_are_merged(tmp_path):
     """Only rows that are of no episode can be equal: the seeds of rounds differ."""
     one, two, three = (
-        Completion(**FACTS, seed=n, completion=[Said("a", [n])]) for n in (1, 2, 3)
+        Completion(**FACTS, seed=n, completion=[ReplyPart("a", [n])]) for n in (1, 2, 3)
     )
     first, second = rows_to_dataset([one, two]), rows_to_dataset([two, three])
     origin = [Origin([{"id": name}], [PromptOptions()]) for name in ("b", "a")]

@@ -19,7 +19,7 @@ from arena_trainers.finite import (
 )
 from arena_trainers.lm.merge import write_merged
 from arena_trainers.matchmaking.snapshots import SnapshotStore
-from arena_trainers.offline import pairs, sft
+from arena_trainers.offline import kto, pairs, sft, warm_start
 from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.runs.folder import checkpoint_to_begin_from, write_config
 from arena_trainers.train.finite_steps import FiniteSteps
@@ -90,10 +90,10 @@ def test_weights_that_an_update_makes_infinite_are_not_saved(make_trainer, tmp_p
         TurnGRPOTrainer,
         WholeSteps,  # plug-ins must be such
         pairs.TokenDPOTrainer,
-        pairs.TokenKTOTrainer,
+        kto.TokenKTOTrainer,
         pairs.TokenRewardTrainer,
         sft.WeightedSFTTrainer,
-        sft._WarmStart,
+        warm_start._WarmStart,
     ],
 )
 def test_every_trainer_stops(kind):
@@ -127,7 +127,9 @@ def test_a_run_on_rows_ends_with_what_to_do(arena_here, tmp_path, kuhn_env):
 def test_a_supervised_start_stops(policy, kuhn_env):
     examples = legal_play([kuhn_env], 10, seed=0)
     with pytest.raises(Diverged, match=r"at step 2.* lower warm_start_learning_rate"):
-        sft.warm_start(policy, examples, num_steps=3, learning_rate=1e38, batch_size=8)
+        warm_start.warm_start(
+            policy, examples, num_steps=3, learning_rate=1e38, batch_size=8
+        )
 
 
 def test_a_critic_with_weights_that_are_not_finite_is_not_saved(tmp_path):

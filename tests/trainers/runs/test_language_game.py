@@ -12,7 +12,7 @@ from arena_eval import exploitability
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.data import examples_of
 from arena_trainers.lm import LMPolicy
-from arena_trainers.offline.sft import warm_start
+from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs import SelfPlayRun, tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import (
     BotPolicy,

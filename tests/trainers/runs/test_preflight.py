@@ -220,7 +220,7 @@ def test_a_recipe_may_name_its_run_folder(tmp_path):
     assert (str(request.folder), request.settings) == ("runs/mine", {"seed": 3})
 
 
-def test_help_fits_the_screen_and_has_our_options_with_our_defaults():
+def test_help_fits_80_columns_and_has_our_options_with_our_defaults():
     page = train_help("kuhn-tiny")
     lines = page.splitlines()
     assert max(map(len, lines)) <= 80

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers.data import legal_play
 from arena_trainers.lm import LMPolicy
-from arena_trainers.offline.sft import (
+from arena_trainers.offline.warm_start import (
     _ByLength,
     _cut,
     default_learning_rate,

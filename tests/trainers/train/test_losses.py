@@ -12,13 +12,9 @@ torch = pytest.importorskip("torch")
 import arena_envs  # noqa: E402
 from arena_envs.doors import BrokenPromise  # noqa: E402
 from arena_trainers import losses  # noqa: E402
-from arena_trainers.losses import (  # type: ignore[attr-defined] # noqa: E402
-    Choice,
-    Seen,
-    Weight,
-    terms_of,
-)
+from arena_trainers.losses import Choice, LossInputs, terms_of  # noqa: E402
 from arena_trainers.train import forward as module  # noqa: E402
+from arena_trainers.weight import Weight
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 LOGPS, OLD, REFERENCE = [-1.0, -0.5, -2.0], [-1.3, -0.4, -2.0], [-0.8, -0.9, -1.0]
@@ -39,7 +35,7 @@ def seen_of(**others):
         "entropy": row(ENTROPY),
         "invalid": torch.tensor([True]),
     }
-    return Seen(**{**known, **others})
+    return LossInputs(**{**known, **others})
 
 
 def gradient(term, **others):
@@ -186,9 +182,9 @@ def test_surrogates_are_that_of_trl_where_they_coincide(by_trl, term, options):
     assert own == pytest.approx(grad, abs=1e-6)
 
 
-def less_advantage(logps, seen):
+def less_advantage(logps, inputs):
     """A surrogate at ratio 1; a test names it as a plug-in."""
-    return -seen.advantages + 0 * logps
+    return -inputs.advantages + 0 * logps
 
 
 @pytest.mark.parametrize(
@@ -363,10 +359,10 @@ def test_the_terms_keep_their_promises(name):
 @pytest.mark.parametrize(
     ("term", "promise"),
     [
-        (lambda logps, seen: logps - seen.old, "needs"),
-        (lambda logps, seen: logps.sum(), "per token"),
-        (lambda logps, seen: (logps * 0).log(), "finite"),
-        (lambda logps, seen: logps.detach(), "gradient"),
+        (lambda logps, inputs: logps - inputs.old, "needs"),
+        (lambda logps, inputs: logps.sum(), "per token"),
+        (lambda logps, inputs: (logps * 0).log(), "finite"),
+        (lambda logps, inputs: logps.detach(), "gradient"),
     ],
 )
 def test_a_term_that_breaks_a_promise_is_found(term, promise):
@@ -529,9 +525,9 @@ TOLD: dict[str, Any] = {}
 
 
 @losses.needs("values", "invalid")
-def told(logps, seen):
+def told(logps, inputs):
     """What a term was told of the turns."""
-    TOLD.update(values=seen.values, invalid=seen.invalid, mask=seen.mask)
+    TOLD.update(values=inputs.values, invalid=inputs.invalid, mask=inputs.mask)
     return logps * 0
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -291,18 +292,25 @@ def test_wrong_rewards_are_refused(given, message):
         parts_of(given)
 
 
-@pytest.mark.parametrize(
-    ("name", "game", "options"),
-    [
-        ("milestones", "sokoban", {}),
-        ("expert_match", "kuhn_poker", {"solver": "cfr"}),
-        ("length", "kuhn_poker", {}),
-        ("belief_gain", "leduc_poker", {}),
-        ("partner_gain", "tiny_hanabi", {}),
-    ],
-)
-def test_the_rewards_keep_their_promises(name, game, options):
+GAMES = {
+    "milestones": "sokoban",
+    "belief_gain": "leduc_poker",
+    "partner_gain": "tiny_hanabi",
+}
+OPTIONS = {"expert_match": {"solver": "cfr"}}
+
+
+@pytest.mark.parametrize("name", rewards.rewards.built_in)
+def test_a_reward_keeps_its_promises(name):
+    game, options = GAMES.get(name, "kuhn_poker"), OPTIONS.get(name, {})
     rewards.rewards.check(rewards.rewards.find(name), game, **options)
+
+
+def test_the_table_of_rewards_has_each_of_them():
+    _, _, table = rewards.__doc__.partition("| reward | pays |")
+    assert {*re.findall(r"^\| `(\w+)`", table, re.MULTILINE)} == {
+        *rewards.rewards.built_in
+    }
 
 
 def test_a_reward_that_is_no_number_is_found():

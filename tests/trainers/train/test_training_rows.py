@@ -130,7 +130,7 @@ def ttt_folder(tmp_path_factory, _one_thread):
     """A tiny model that knows the words of tic-tac-toe and little more."""
     from arena_trainers.data import legal_play
     from arena_trainers.lm import LMPolicy
-    from arena_trainers.offline.sft import warm_start
+    from arena_trainers.offline.warm_start import warm_start
     from arena_trainers.runs import tiny_model, tiny_tokenizer, words_of
     from arena_wrappers import PromptOptions, PromptWrapper
 

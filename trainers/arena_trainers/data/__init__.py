@@ -4,15 +4,10 @@ Selectors choose rows to train on from recorded episodes: `select`, by name. Rol
 training episodes with the credit of each turn.
 """
 
-from arena_trainers.data.columns import Origin as Origin
+from arena_trainers.data.arguments import draw as draw
 from arena_trainers.data.columns import columns as columns
-from arena_trainers.data.columns import from_dataset as from_dataset
 from arena_trainers.data.columns import load_chat as load_chat
-from arena_trainers.data.columns import only_prompt as only_prompt
-from arena_trainers.data.columns import origin_of as origin_of
-from arena_trainers.data.columns import read_origin as read_origin
 from arena_trainers.data.columns import rows_to_dataset as rows_to_dataset
-from arena_trainers.data.columns import to_dataset as to_dataset
 from arena_trainers.data.columns import write_rows as write_rows
 from arena_trainers.data.examples import Example as Example
 from arena_trainers.data.examples import FixedRandomBot as FixedRandomBot
@@ -20,23 +15,28 @@ from arena_trainers.data.examples import Recorder as Recorder
 from arena_trainers.data.examples import examples_of as examples_of
 from arena_trainers.data.examples import legal_play as legal_play
 from arena_trainers.data.examples import solver_replies as solver_replies
+from arena_trainers.data.origin import Origin as Origin
+from arena_trainers.data.origin import only_prompt as only_prompt
+from arena_trainers.data.origin import origin_of as origin_of
+from arena_trainers.data.origin import read_origin as read_origin
+from arena_trainers.data.recorded_play import Trajectory as Trajectory
+from arena_trainers.data.recorded_play import completions as completions
+from arena_trainers.data.recorded_play import conversations as conversations
+from arena_trainers.data.recorded_play import facts_of as facts_of
+from arena_trainers.data.recorded_play import joined as joined
+from arena_trainers.data.recorded_play import pieces_of as pieces_of
+from arena_trainers.data.recorded_play import trajectories as trajectories
 from arena_trainers.data.rows import Completion as Completion
 from arena_trainers.data.rows import Dropped as Dropped
-from arena_trainers.data.rows import Heard as Heard
 from arena_trainers.data.rows import Label as Label
+from arena_trainers.data.rows import NewMessages as NewMessages
 from arena_trainers.data.rows import Pair as Pair
+from arena_trainers.data.rows import ReplyPart as ReplyPart
 from arena_trainers.data.rows import Row as Row
-from arena_trainers.data.rows import Said as Said
-from arena_trainers.data.rows import Trajectory as Trajectory
-from arena_trainers.data.rows import completions as completions
-from arena_trainers.data.rows import conversations as conversations
-from arena_trainers.data.rows import draw as draw
-from arena_trainers.data.rows import facts_of as facts_of
-from arena_trainers.data.rows import joined as joined
 from arena_trainers.data.rows import messages_of as messages_of
-from arena_trainers.data.rows import pieces_of as pieces_of
-from arena_trainers.data.rows import trajectories as trajectories
 from arena_trainers.data.selection import Selection as Selection
 from arena_trainers.data.selection import held_out as held_out
 from arena_trainers.data.selection import select as select
 from arena_trainers.data.selection import selectors as selectors
+from arena_trainers.data.turns import from_dataset as from_dataset
+from arena_trainers.data.turns import to_dataset as to_dataset

@@ -1,141 +1,36 @@
-"""Rows and recorded turns as a `datasets.Dataset` and as Parquet.
+"""Rows as a `datasets.Dataset` and as Parquet, with tokens and masks beside TRL's columns."""
 
-Rows have tokens and masks beside TRL's columns, and their file names their `Origin`: the games
-and the prompts that they are of. `to_dataset` makes a row of every turn of the episodes, and
-`from_dataset` restores the episodes.
-"""
-
-import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arena_envs.checks import short
 from arena_envs.extras import import_extra
 from arena_trainers.data.rows import (
     Completion,
-    Heard,
     Label,
+    NewMessages,
     Pair,
     Piece,
+    ReplyPart,
     Row,
-    Said,
     messages_of,
 )
-from arena_wrappers import Episode, PromptOptions, Turn
-from arena_wrappers.prompts import DATE, seat_options
+from arena_wrappers import Episode
+from arena_wrappers.prompts import DATE
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat
+from arena_trainers.data.origin import Origin, with_origin
 
 TRAIN, TEST = (f"{split}-00000-of-00001.parquet" for split in ("train", "test"))
+
 FACTS = ("game", "seat", "turn", "seed", "sample", "policy", "reason")
+
 CALL = ("role", "parent")  # facts of rows that are generations of an agent's turn
-_KEY = b"arena"  # of the metadata of a file of rows
+
 MOST = 2**63  # Arrow holds seeds below it
-JSON_LINES = (".jsonl", ".json")
-
-# Fields of `Turn` that have a column of their own; the others are in `record`.
-_TURN_COLUMNS = {
-    name: name
-    for name in ("seat", "policy", "legal", "prompt_ids", "token_ids", "logprobs")
-} | {"index": "turn", "entropies": "entropies"}
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The games that a model trained on rows plays, and the prompts that it then reads.
-
-    Attributes:
-        games: dicts of `id`, `params` and `max_turns`, as `games` of `arena train`.
-        prompts: the different prompt options of the seats that rows are of.
-    """
-
-    games: Sequence[dict[str, Any]]
-    prompts: Sequence[PromptOptions]
-
-    def to_json(self) -> str:
-        """The origin as JSON, the same for the same origin."""
-        prompts = [vars(options) for options in self.prompts]
-        return json.dumps({"games": self.games, "prompts": prompts}, sort_keys=True)
-
-
-def origin_of(rows: Iterable[Row], episodes: Iterable[Episode]) -> Origin:
-    """The origin of rows that were chosen from these episodes.
-
-    Raises:
-        ValueError: a record has prompt options of another form.
-    """
-    seats: dict[tuple[str, int, int], set[int]] = {}
-    for row in rows:
-        seats.setdefault((row.game, row.seed, row.sample), set()).add(row.seat)
-    found = []
-    for episode in episodes:
-        own = seats.get((episode.game, episode.seed, episode.sample), ())
-        spec: dict[str, Any] = {"id": episode.game}
-        if episode.params:
-            spec["params"] = dict(episode.params)
-        if episode.max_turns is not None:
-            spec["max_turns"] = episode.max_turns
-        prompts = [seat_options(episode.prompt, seat) for seat in own]
-        found.append(Origin([spec] if own else [], prompts))
-    return union(found)
-
-
-def union(origins: Iterable[Origin]) -> Origin:
-    """The different games and prompts of all origins, in an order of their own."""
-    found = list(origins)
-    games = {json.dumps(game, sort_keys=True) for one in found for game in one.games}
-    prompts = {
-        json.dumps(vars(options), sort_keys=True)
-        for one in found
-        for options in one.prompts
-    }
-    return Origin(
-        [json.loads(game) for game in sorted(games)],
-        [PromptOptions(**json.loads(options)) for options in sorted(prompts)],
-    )
-
-
-def only_prompt(origin: Origin) -> PromptOptions:
-    """The prompt options that all rows share.
-
-    Raises:
-        ValueError: rows have different ones.
-    """
-    if len(origin.prompts) != 1:
-        shown = " and ".join(str(vars(options)) for options in origin.prompts)
-        raise ValueError(
-            f"want rows of seats with the same prompt options, got {shown or 'none'}; "
-            "select from episodes of one kind of prompt, or name the model: --model PATH"
-        )
-    return origin.prompts[0]
-
-
-def with_origin(table: Any, origin: Origin) -> Any:
-    """A `pyarrow.Table` with the origin in its metadata."""
-    metadata = {**(table.schema.metadata or {}), _KEY: origin.to_json().encode()}
-    return table.replace_schema_metadata(metadata)
-
-
-def read_origin(path: str | PathLike[str]) -> Origin | None:
-    """The origin of the rows in a Parquet file; None if the file has none, as JSON lines.
-
-    Raises:
-        ModuleNotFoundError: pyarrow is missing.
-    """
-    parquet = import_extra("pyarrow.parquet", "train")
-    if Path(path).suffix in JSON_LINES:
-        return None
-    found = (parquet.read_schema(path).metadata or {}).get(_KEY)
-    if found is None:
-        return None
-    values = json.loads(found)
-    prompts = [PromptOptions(**options) for options in values["prompts"]]
-    return Origin(values["games"], prompts)
 
 
 def load_chat(model: str) -> "Chat":
@@ -155,8 +50,10 @@ def load_chat(model: str) -> "Chat":
 
     base = adapter_base(model)
     folder = model_folder(base or model)
-    own = base is not None and (Path(model) / "tokenizer_config.json").is_file()
-    tokenizer = AutoTokenizer.from_pretrained(model if own else folder)
+    has_tokenizer = (
+        base is not None and (Path(model) / "tokenizer_config.json").is_file()
+    )
+    tokenizer = AutoTokenizer.from_pretrained(model if has_tokenizer else folder)
     options = read_prompt_file(prompt_folder(model))
     prompt = options.get("prompt")
     return Chat(
@@ -189,33 +86,37 @@ def columns(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
         ValueError: tokens are not of the tokenizer of `chat`.
     """
     prompt = storable_value([dict(message) for message in row.prompt])
-    found = {name: storable_value(getattr(row, name)) for name in (*FACTS, *CALL)}
-    found["prompt"] = prompt
+    values = {name: storable_value(getattr(row, name)) for name in (*FACTS, *CALL)}
+    values["prompt"] = prompt
     encoded = chat is not None or has_tokens(row)
     if encoded:
         context = [int(i) for i in row.prompt_ids or ()]
         if row.prompt_ids is None and chat is not None:
             context = chat.encode(prompt)
-        found["prompt_ids"] = context
+        values["prompt_ids"] = context
     for name, pieces in zip(row.names, row.texts, strict=True):
-        said = [dict(message) for message in messages_of(pieces)]
-        found[name] = storable_value(said)
+        messages = [dict(message) for message in messages_of(pieces)]
+        values[name] = storable_value(messages)
         if encoded:
             ids, mask = _tokens(pieces, context, chat)
-            found |= {f"{name}_ids": ids, f"{name}_mask": mask}
+            values |= {f"{name}_ids": ids, f"{name}_mask": mask}
             largest = max([*context, *ids])
             if chat is not None and largest >= len(chat.tokenizer):
                 raise ValueError(
                     f"the record has the token {largest}, and the model's tokenizer only "
                     f"{len(chat.tokenizer)}; give the model that played: --model PATH"
                 )
-        elif any(isinstance(p, Said) and not (p.counts and p.ends) for p in pieces):
-            found[f"{name}_parts"] = _parts(pieces)
+        elif any(
+            isinstance(p, ReplyPart) and not (p.counts and p.ends) for p in pieces
+        ):
+            values[f"{name}_parts"] = _parts(pieces)
     if isinstance(row, Pair):
-        return found | {"margin": float(row.margin)}
+        values["margin"] = float(row.margin)
     if isinstance(row, Completion):
-        found["weight"] = float(row.weight)
-    return found | ({"label": row.label} if isinstance(row, Label) else {})
+        values["weight"] = float(row.weight)
+    if isinstance(row, Label):
+        values["label"] = row.label
+    return values
 
 
 def _parts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
@@ -223,7 +124,7 @@ def _parts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
     return [
         {"text": storable_value(p.text), "counts": p.counts, "ends": p.ends}
         for p in pieces
-        if isinstance(p, Said)
+        if isinstance(p, ReplyPart)
     ]
 
 
@@ -237,7 +138,7 @@ def _tokens(
     for piece in pieces:
         if piece.ids is not None:
             new = [int(i) for i in piece.ids]
-        elif isinstance(piece, Heard):
+        elif isinstance(piece, NewMessages):
             prompt = storable_value([dict(message) for message in piece.prompt])
             new = chat.continuation([*context, *ids], prompt)
         else:
@@ -245,8 +146,8 @@ def _tokens(
             encode = chat.reply_ids if begins else chat.text_ids
             new = encode([*context, *ids], storable_value(piece.text), plain=True)
             new = [*new, chat.end_ids[0]] if piece.ends else new
-        begins = isinstance(piece, Heard) or piece.ends
-        counts = not isinstance(piece, Heard) and piece.counts
+        begins = isinstance(piece, NewMessages) or piece.ends
+        counts = not isinstance(piece, NewMessages) and piece.counts
         ids += new
         mask += [int(counts)] * len(new)
     return ids, mask
@@ -284,24 +185,24 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
         raise ValueError("want at least one row, got none; select other episodes")
     for row in rows:
         _check_storable(row)
-    found = [columns(row, chat) for row in rows]
-    examples: dict[
-        str, Any
-    ] = {}  # a value of each column, first those of the longest row
-    for entry in sorted(found, key=len, reverse=True):
-        for name, value in entry.items():
-            examples.setdefault(name, value)
+    entries = [columns(row, chat) for row in rows]
+    # a value of each column, first those of the longest row
+    examples: dict[str, Any] = {}
+    for entry in sorted(entries, key=len, reverse=True):
+        for name, example in entry.items():
+            examples.setdefault(name, example)
     if not any(row.role or row.parent >= 0 for row in rows):
-        examples = {name: x for name, x in examples.items() if name not in CALL}
-    data = {name: [entry.get(name) for entry in found] for name in examples}
+        for name in CALL:
+            examples.pop(name, None)
+    data = {name: [entry.get(name) for entry in entries] for name in examples}
     return datasets.Dataset.from_dict(data, features=_features(datasets, examples))
 
 
-def _check_storable(one: Row | Episode) -> None:
-    if max(one.seed, one.sample) >= MOST:
+def _check_storable(start: Row | Episode) -> None:
+    if max(start.seed, start.sample) >= MOST:
         raise ValueError(
-            f"want seeds and samples below 2**63 in a data set, got seed {one.seed}, "
-            f"sample {one.sample}; play with smaller ones"
+            f"want seeds and samples below 2**63 in a data set, got seed {start.seed}, "
+            f"sample {start.sample}; play with smaller ones"
         )
 
 
@@ -355,125 +256,6 @@ def write_rows(
         part.unlink(missing_ok=True)
 
 
-def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
-    """The turns of the episodes as rows: prompts and completions as TRL's trainers read them.
-
-    A row is a turn, because a turn is what a model is trained on: `prompt` are the messages
-    that it read, `completion` is its reply as one message (TRL's conversational
-    prompt-completion format, for `SFTTrainer`). A conversation of several turns is the
-    `prompt` of its last turn if `history="transcript"`.
-
-    | column | content |
-    |---|---|
-    | `prompt`, `completion` | lists of messages, `{"role": ..., "content": ...}` |
-    | `episode`, `place` | number of the episode; which of its turns, from 0 |
-    | `game`, `seed`, `sample` | the start of the episode; equal in a group but `sample` |
-    | `seat`, `turn`, `policy` | who replied; which of the seat's turns, from 0 |
-    | `legal` | texts of the legal actions |
-    | `is_valid` | whether the reply was a legal action |
-    | `reward`, `return` | paid until the seat's next turn; of the seat, by the rules |
-    | `prompt_ids`, `token_ids`, `logprobs`, `entropies` | tokens, if the policy reports them |
-    | `record` | JSON of all else, with which `from_dataset` restores the episode |
-
-    All games have the same columns, so rows of several games fit in one data set. Filter rows
-    with `dataset.filter(lambda row: row["is_valid"] and row["return"] > 0)`. An episode in
-    which nobody moved has no row.
-
-    `record` of every row holds hidden information: the chance outcomes, such as all cards, the
-    actions of the episode and the returns of all seats. Give `record=False` if readers of a row
-    may know only what its seat saw. Rows of other seats still hold what those seats saw.
-
-    Args:
-        episodes: in any order, of any games. `Episode.parent` counts them from 0.
-        record: whether to add the column `record`, without which `from_dataset` cannot
-            restore the episodes.
-
-    Returns:
-        A `datasets.Dataset`. Lone surrogates in texts, which no data set can hold, are U+FFFD
-        in the columns and themselves in `record`.
-
-    Raises:
-        ValueError: a seed or a sample is 2**63 or more, a number is not finite, or an episode
-            is lost.
-        TypeError: an entry is no `Episode`.
-        ModuleNotFoundError: datasets is missing.
-    """
-    want_episodes(episodes)
-    datasets = import_extra("datasets", "train")
-    features = _turn_features(datasets, record)
-    columns: dict[str, list[Any]] = {name: [] for name in features}
-    for number, episode in enumerate(episodes):
-        if not isinstance(episode, Episode):
-            raise TypeError(f"want Episodes, got entry {number}, {short(episode)}")
-        if episode.lost is not None:
-            raise ValueError(
-                f"want episodes with returns, got entry {number}, which is lost "
-                f"({episode.lost}); pass arena_wrappers.without_lost(episodes)"
-            )
-        _check_storable(episode)
-        told = json.loads(episode.to_json())
-        turns = told.pop("turns")
-        for place, (turn, values) in enumerate(zip(episode.turns, turns, strict=True)):
-            row = _turn_row(episode, turn, values)
-            if record:
-                row["record"] = json.dumps(
-                    {"episode": {**told, "num_turns": len(turns)}, "turn": values}
-                )
-            for name, value in {"episode": number, "place": place, **row}.items():
-                columns[name].append(value)
-    return datasets.Dataset.from_dict(columns, features=features)
-
-
-def _turn_features(datasets: Any, record: bool) -> Any:
-    """The columns and their types, which do not depend on the episodes."""
-    text, number = datasets.Value("string"), datasets.Value("float64")
-    integer = datasets.Value("int64")
-    messages = datasets.List({"role": text, "content": text})
-    return datasets.Features(
-        {
-            **{"prompt": messages, "completion": messages},
-            **{"episode": integer, "place": integer},
-            **{"game": text, "seed": integer, "sample": integer},
-            **{"seat": integer, "turn": integer, "policy": text},
-            **{"legal": datasets.List(text), "is_valid": datasets.Value("bool")},
-            **{"reward": number, "return": number},
-            **{name: datasets.List(integer) for name in ("prompt_ids", "token_ids")},
-            **{name: datasets.List(number) for name in ("logprobs", "entropies")},
-            **({"record": text} if record else {}),
-        }
-    )
-
-
-def _turn_row(episode: Episode, turn: Turn, values: dict[str, Any]) -> dict[str, Any]:
-    """The columns of a turn; takes from `values` what the columns hold exactly."""
-    row = {
-        "prompt": storable_value(values["messages"]),
-        "completion": [
-            {"role": "assistant", "content": storable_value(values["reply"])}
-        ],
-        **{"game": episode.game, "seed": episode.seed, "sample": episode.sample},
-        **{column: storable_value(values[f]) for f, column in _TURN_COLUMNS.items()},
-        "is_valid": turn.invalid is None,
-        "reward": float(turn.reward),
-        "return": float(episode.returns[turn.seat]),
-    }
-    for field, read in _READ.items():
-        if read(row) == values[field]:
-            del values[field]
-    return row
-
-
-# What `from_dataset` reads of a row, by field of `Turn`; `record` overrides it.
-_READ: dict[str, Callable[[Mapping[str, Any]], Any]] = {
-    "messages": lambda row: row["prompt"],
-    "reply": lambda row: row["completion"][0]["content"],
-    **{
-        field: lambda row, column=column: row[column]  # type: ignore[misc]
-        for field, column in _TURN_COLUMNS.items()
-    },
-}
-
-
 def storable_value(value: Any) -> Any:
     """A value of JSON in which no text has a lone surrogate."""
     if isinstance(value, str):
@@ -483,77 +265,3 @@ def storable_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: storable_value(part) for name, part in value.items()}
     return value
-
-
-def want_episodes(episodes: Any) -> None:
-    """Raises TypeError for one episode, a path or anything else that is no list."""
-    if isinstance(episodes, Episode):
-        raise TypeError("want a list of Episodes, got one Episode; write [episode]")
-    if isinstance(episodes, (str, PathLike)) or not isinstance(episodes, Iterable):
-        raise TypeError(
-            f"want a list of Episodes, got {short(episodes)}; read a file with "
-            "arena_wrappers.read_episodes(path)"
-        )
-
-
-def from_dataset(dataset: Any) -> list[Episode]:
-    """The episodes whose rows `to_dataset` made, in the order of their numbers.
-
-    Args:
-        dataset: all rows of each of the episodes, in any order, also after a round trip
-            through Parquet. Whole episodes may be missing.
-
-    Raises:
-        ValueError: a column, a row of an episode or the parent of an episode is missing; two
-            episodes have the same number, as in joined data sets; or `to_dataset` did not make
-            a row.
-        TypeError: `dataset` is no data set.
-    """
-    if not hasattr(dataset, "column_names"):
-        raise TypeError(
-            f"want a datasets.Dataset, got {short(dataset)}; read a file with "
-            "datasets.Dataset.from_parquet(path)"
-        )
-    lacking = {"record", "episode", "place"} - set(dataset.column_names)
-    if lacking:
-        raise ValueError(
-            f"want the columns of to_dataset, got {dataset.column_names} without "
-            f"{sorted(lacking)}; make the data set with to_dataset and record=True"
-        )
-    found: dict[int, dict[int, Mapping[str, Any]]] = {}
-    for row in dataset:
-        rows = found.setdefault(row["episode"], {})
-        if row["place"] in rows:
-            raise ValueError(
-                f"episode {row['episode']} stands twice; restore each data set before you "
-                "join them"
-            )
-        rows[row["place"]] = row
-    numbers = {number: index for index, number in enumerate(sorted(found))}
-    return [_episode(number, found[number], numbers) for number in numbers]
-
-
-def _episode(
-    number: int, rows: Mapping[int, Mapping[str, Any]], numbers: Mapping[int, int]
-) -> Episode:
-    """An episode of its rows by place; `numbers` are the new ones of all episodes."""
-    records = {place: json.loads(rows[place]["record"]) for place in sorted(rows)}
-    told = next(iter(records.values()))["episode"]
-    num_turns = told.pop("num_turns")
-    if list(records) != list(range(num_turns)):
-        raise ValueError(
-            f"want all {num_turns} turns of episode {number}, got {list(records)}; restore "
-            "episodes before you filter rows"
-        )
-    if told["parent"] is not None:
-        if told["parent"] not in numbers:
-            raise ValueError(
-                f"want episode {told['parent']}, the parent of episode {number}, got none; "
-                "keep both or leave out both"
-            )
-        told["parent"] = numbers[told["parent"]]
-    turns = [
-        {name: read(rows[place]) for name, read in _READ.items()} | record["turn"]
-        for place, record in records.items()
-    ]
-    return Episode.from_json(json.dumps({**told, "turns": turns}))

@@ -33,10 +33,10 @@ class FixedRandomBot:
 
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
         seat, legal = game.current_player(state), game.legal_actions(state)
-        own = random.Random(
+        state_rng = random.Random(
             f"{self.seed} {seat} {game.information_state(state, seat)!r}"
         )
-        weights = [own.expovariate(1.0) for _ in legal]
+        weights = [state_rng.expovariate(1.0) for _ in legal]
         total = sum(weights)
         chances = [0.5 / len(legal) + 0.5 * w / total for w in weights]
         return rng.choices(legal, chances)[0]

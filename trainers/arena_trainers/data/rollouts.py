@@ -12,7 +12,7 @@ import numpy as np
 
 from arena_credit import Credit, TurnBatch
 from arena_eval.rollouts import Rollout, TurnCredit
-from arena_trainers.data import rows
+from arena_trainers.data.recorded_play import joined as joined_episodes
 from arena_trainers.train.records import TurnRecord, turn_weights
 from arena_wrappers import Episode
 
@@ -76,18 +76,20 @@ def _pools(batch: TurnBatch, result: Credit) -> list[dict[str, Any]]:
     """For each turn, the fields of `TurnCredit` that describe its pool."""
     report, num_turns = result.report, len(batch.reward)
     columns = {name: _column(batch, name) for name in report.names}
-    known = {name: c.tolist() for name, c in columns.items() if c is not None}
-    keys: list[dict[str, int]] = [
-        {name: values[row] for name, values in known.items()}
-        for row in range(num_turns)
-    ]
-    facts = {
-        tuple(one.key.values()): {
-            **{"pool_size": one.size, "pool_mean": one.mean, "pool_std": one.std}
-        }
-        for one in (report if len(known) == len(columns) else ())
-    }
-    return [{"pool": key, **facts.get(tuple(key.values()), {})} for key in keys]
+    present = {name: c.tolist() for name, c in columns.items() if c is not None}
+    moments = {}
+    if len(present) == len(columns):
+        for pool in report:
+            moments[tuple(pool.key.values())] = {
+                "pool_size": pool.size,
+                "pool_mean": pool.mean,
+                "pool_std": pool.std,
+            }
+    pools = []
+    for row in range(num_turns):
+        key = {name: values[row] for name, values in present.items()}
+        pools.append({"pool": key, **moments.get(tuple(key.values()), {})})
+    return pools
 
 
 def _column(batch: TurnBatch, name: str) -> Any:
@@ -95,9 +97,9 @@ def _column(batch: TurnBatch, name: str) -> Any:
     if name != "num_turns":
         return getattr(batch, name, None)
     keys = np.stack([batch.episode, batch.seat], axis=1)
-    _, which = np.unique(keys, axis=0, return_inverse=True)
-    counts = np.bincount(which.ravel(), batch.is_unselected)
-    return counts[which.ravel()].astype(np.int64)
+    _, seat_numbers = np.unique(keys, axis=0, return_inverse=True)
+    counts = np.bincount(seat_numbers.ravel(), batch.is_unselected)
+    return counts[seat_numbers.ravel()].astype(np.int64)
 
 
 def trees_of(rollouts: Sequence[Rollout]) -> list[list[Rollout]]:
@@ -117,6 +119,6 @@ def trees_of(rollouts: Sequence[Rollout]) -> list[list[Rollout]]:
 def joined(trees: Iterable[Sequence[Rollout]]) -> list[Rollout]:
     """The rollouts of all trees in one list; `parent` counts within the list."""
     whole = [*trees]
-    episodes = rows.joined([episode for episode, _ in tree] for tree in whole)
+    episodes = joined_episodes([episode for episode, _ in tree] for tree in whole)
     credit = (credit for tree in whole for _, credit in tree)
     return [Rollout(*pair) for pair in zip(episodes, credit, strict=True)]

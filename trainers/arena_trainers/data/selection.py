@@ -10,38 +10,35 @@ from typing import Any
 from arena_envs.doors import Door
 from arena_envs.game import check_int
 from arena_envs.trust import named_only
-from arena_trainers.data.columns import want_episodes
-from arena_trainers.data.rows import (
-    AnyRow,
-    Completion,
-    Dropped,
-    Pair,
-    Row,
-    content_of,
-    draw,
-    games_of,
-    rules_key,
-)
+from arena_trainers.data.arguments import draw
+from arena_trainers.data.recorded_play import games_of, rules_key
+from arena_trainers.data.rows import AnyRow, Completion, Dropped, Pair, Row, content_of
+from arena_trainers.data.turns import want_episodes
 from arena_wrappers import Episode, without_lost
 from arena_wrappers.play import readable
 from arena_wrappers.records import is_unreadable
 
-Chosen = Iterable[AnyRow | Dropped]
-_OURS = ("episodes", "seed")  # arguments of a selector that are no options
-_HERE = "arena_trainers.data"
-selectors: Door[Chosen] = Door(
+SelectorOutput = Iterable[AnyRow | Dropped]
+_GIVEN = ("episodes", "seed")  # arguments of a selector that are no options
+_MODULES = {  # of `built_in`, with their selectors
+    "returns": ("wins", "best_of_group", "outcome_pairs"),
+    "solver": ("solver_replies", "solver_labels"),
+    "mixture": ("mixed",),
+    "branches": ("branch_pairs",),
+    "verdicts": ("feedback_pairs", "rule_labels"),
+    "judge": ("judged_pairs",),
+    "revisions": ("revisions",),
+}
+selectors: Door[SelectorOutput] = Door(
     "selector",
     "arena.selectors",
     {
-        name: f"{_HERE}.built_in:{name}"
-        for name in (
-            *("wins", "best_of_group", "solver_replies", "mixed", "outcome_pairs"),
-            *("branch_pairs", "feedback_pairs", "judged_pairs", "rule_labels"),
-            *("solver_labels", "revisions"),
-        )
+        name: f"arena_trainers.data.built_in.{module}:{name}"
+        for module, names in _MODULES.items()
+        for name in names
     },
-    given=_OURS,
-    kit=f"{_HERE}.testing:check_selector",
+    given=_GIVEN,
+    kit="arena_trainers.data.testing:check_selector",
 )
 
 
@@ -62,16 +59,16 @@ class Selection:
 
 def run_selector(
     name: str, episodes: Sequence[Episode], seed: int, options: Mapping[str, Any]
-) -> Chosen:
+) -> SelectorOutput:
     """Yields what a selector yields, as it comes.
 
     Raises:
         ValueError: an unknown selector or option, or a missing one.
         ImportError: the selector's plug-in cannot be imported.
     """
-    one = selectors.read(name)
-    given = {one.name: {**one.options, **options}}
-    return selectors.make(given, episodes=episodes, seed=seed)
+    expression = selectors.read(name)
+    spec = {expression.name: {**expression.options, **options}}
+    return selectors.make(spec, episodes=episodes, seed=seed)
 
 
 def select(
@@ -115,13 +112,14 @@ def select(
         with named_only(allow_code=True):
             return select(name, episodes, seed=seed, **options)
     games = games_of(episodes)  # raises at an unknown one
-    episodes = [readable(one, games[rules_key(one)]) for one in episodes]
+    episodes = [readable(episode, games[rules_key(episode)]) for episode in episodes]
     played = without_lost(episodes)
     rows: dict[tuple[Any, ...], list[AnyRow]] = {}
     dropped: Counter[str] = Counter()
-    for one in filter(is_unreadable, episodes):
-        dropped[f"the episode of seed {one.seed} is lost: {one.lost:.300}"] += 1
-    if num_lost := _num_lost([one for one in episodes if not is_unreadable(one)]):
+    for episode in filter(is_unreadable, episodes):
+        dropped[f"the episode of seed {episode.seed} is lost: {episode.lost:.300}"] += 1
+    num_lost = _num_lost([e for e in episodes if not is_unreadable(e)])
+    if num_lost:
         dropped["the episode is lost"] = num_lost
     for entry in run_selector(name, played, seed, options):
         if isinstance(entry, Row):
@@ -145,27 +143,36 @@ def _num_lost(episodes: Sequence[Episode]) -> int:
     num_lost = 0
     later: dict[str, list[dict[int, str]]] = {}
     for episode in reversed(episodes):
-        start = [episode.game, episode.params, episode.max_turns, episode.prompt]
-        start += [episode.seed, episode.sample, episode.parent]
+        start = [
+            episode.game,
+            episode.params,
+            episode.max_turns,
+            episode.prompt,
+            episode.seed,
+            episode.sample,
+            episode.parent,
+        ]
         players = {turn.seat: turn.policy for turn in episode.turns}
-        found = later.setdefault(json.dumps(start, default=str), [])
+        later_players = later.setdefault(json.dumps(start, default=str), [])
         if episode.lost is None:
-            found.append(players)
-        else:  # it names only those who were asked
-            num_lost += not any(
-                all(other.get(seat, name) == name for seat, name in players.items())
-                for other in found
-            )
+            later_players.append(players)
+        elif not any(_may_be_equal(players, others) for others in later_players):
+            num_lost += 1
     return num_lost
 
 
-def _merged(same: Sequence[AnyRow]) -> AnyRow:
+def _may_be_equal(players: Mapping[int, str], others: Mapping[int, str]) -> bool:
+    """True if no seat has two policies; a lost episode names only those who had a turn."""
+    return all(others.get(seat, name) == name for seat, name in players.items())
+
+
+def _merged(equal_rows: Sequence[AnyRow]) -> AnyRow:
     """One row for several with the same content."""
-    first = min(same, key=lambda row: (row.sample, row.reason))
+    first = min(equal_rows, key=lambda row: (row.sample, row.reason))
     if isinstance(first, Pair):
-        margins = sorted(row.margin for row in same if isinstance(row, Pair))
+        margins = sorted(row.margin for row in equal_rows if isinstance(row, Pair))
         return replace(first, margin=sum(margins) / len(margins))
-    weights = sorted(row.weight for row in same if isinstance(row, Completion))
+    weights = sorted(row.weight for row in equal_rows if isinstance(row, Completion))
     return replace(first, weight=sum(weights))
 
 
@@ -183,35 +190,37 @@ def held_out(
     """
     if not 0 <= share < 1:
         raise ValueError(f"want a share of at least 0 and below 1, got {share}")
-    sides: tuple[list[Episode], list[Episode]] = ([], [])
-    places: list[int] = []
+    train: list[Episode] = []
+    test: list[Episode] = []
+    places: list[int] = []  # of each episode on its side
     for episode in episodes:
-        side = sides[draw(0, "held out", episode.seed) < share * 2**63]
+        is_held_out = draw(0, "held out", episode.seed) < share * 2**63
+        side = test if is_held_out else train
         places.append(len(side))
         side.append(episode)
-    for side in sides:
+    for side in (train, test):
         for number, episode in enumerate(side):
             if episode.parent is not None and episode.parent < len(places):
                 side[number] = replace(episode, parent=places[episode.parent])
-    return sides
+    return train, test
 
 
 def described() -> list[tuple[str, str, str]]:
     """Name, options with defaults, and first line of the docstring of each selector."""
-    told = []
+    rows = []
     for name in selectors.names():
         if name not in selectors.built_in:
-            told.append((name, "", "a plug-in"))
+            rows.append((name, "", "a plug-in"))
             continue
         selector = selectors.find(name)
-        given = inspect.signature(selector).parameters.values()
-        shown = [
+        parameters = inspect.signature(selector).parameters.values()
+        options = [
             option.name
             if option.default is option.empty
             else f"{option.name}={option.default}"
-            for option in given
-            if option.name not in _OURS
+            for option in parameters
+            if option.name not in _GIVEN
         ]
         summary = (inspect.getdoc(selector) or "").partition("\n")[0]
-        told.append((name, ", ".join(shown), summary))
-    return told
+        rows.append((name, ", ".join(options), summary))
+    return rows

@@ -14,16 +14,10 @@ from typing import Any
 
 import arena_envs
 from arena_envs.doors import BrokenPromise, broken
-from arena_trainers.data.rows import (
-    GENERAL,
-    Dropped,
-    Heard,
-    Row,
-    content_of,
-    draw,
-    joined,
-)
-from arena_trainers.data.selection import Chosen
+from arena_trainers.data.arguments import draw
+from arena_trainers.data.recorded_play import joined
+from arena_trainers.data.rows import GENERAL, Dropped, NewMessages, Row, content_of
+from arena_trainers.data.selection import SelectorOutput
 from arena_wrappers import (
     Branching,
     Episode,
@@ -35,11 +29,11 @@ from arena_wrappers import (
 )
 
 __all__ = ["BrokenPromise", "check_selector"]
-RANGE = 10_000  # of the token ids of a seat
+NUM_IDS = 10_000  # of the token ids of a seat
 
 
 def check_selector(
-    selector: Callable[..., Chosen],
+    selector: Callable[..., SelectorOutput],
     episodes: Sequence[Episode] | None = None,
     **options: Any,
 ) -> None:
@@ -66,30 +60,39 @@ def check_selector(
     """
     if _rows(selector, [], options):
         broken("nothing of nothing", "no episodes give rows")
-    given = [  # with a mark of the seat in all that it read and wrote, and with tokens
-        replace(one, turns=[_marked_turn(turn) for turn in one.turns])
-        for one in (sample_episodes() if episodes is None else episodes)
+    if episodes is None:
+        episodes = sample_episodes()
+    # with a mark of the seat in all that it read and wrote, and with tokens
+    marked = [
+        replace(episode, turns=[_marked_turn(turn) for turn in episode.turns])
+        for episode in episodes
     ]
-    before = copy.deepcopy(given)
-    found = _rows(selector, given, options)
-    if given != before:
+    before = copy.deepcopy(marked)
+    rows = _rows(selector, marked, options)
+    if marked != before:
         broken("arguments", "the episodes have changed")
-    if not found:
-        broken("rows", f"{len(given)} episodes give none; pass episodes that give some")
-    kinds = {type(row).__name__ for row in found}
+    if not rows:
+        broken(
+            "rows", f"{len(marked)} episodes give none; pass episodes that give some"
+        )
+    kinds = {type(row).__name__ for row in rows}
     if len(kinds) > 1:
         broken("rows", f"want rows of one kind, got {' and '.join(sorted(kinds))}")
-    known = {(e.game, e.seed, t.seat, t.index) for e in given for t in e.turns}
-    for row in found:
+    facts_of_turns = {
+        (episode.game, episode.seed, turn.seat, turn.index)
+        for episode in marked
+        for turn in episode.turns
+    }
+    for row in rows:
         if not (isinstance(row.reason, str) and row.reason):
             broken("facts", f"want a reason, got {row.reason!r}")
         facts = (row.game, row.seed, row.seat, row.turn)
-        if row.game != GENERAL and facts not in known:
+        if row.game != GENERAL and facts not in facts_of_turns:
             broken("facts", f"no episode has game, seed, seat and turn {facts}")
         _check_view(row)
-    if _told(_rows(selector, given, options)) != _told(found):
+    if _contents(_rows(selector, marked, options)) != _contents(rows):
         broken("same seed", "two calls give different rows")
-    if _told(_rows(selector, _shuffled(given), options)) != _told(found):
+    if _contents(_rows(selector, _shuffled(marked), options)) != _contents(rows):
         broken("order", "the episodes in another order give different rows")
 
 
@@ -109,15 +112,15 @@ def sample_episodes() -> list[Episode]:
 
 
 def _rows(
-    selector: Callable[..., Chosen],
+    selector: Callable[..., SelectorOutput],
     episodes: Sequence[Episode],
     options: Mapping[str, Any],
 ) -> list[Row]:
-    found = list(selector(episodes, seed=0, **options))
-    for entry in found:
+    entries = list(selector(episodes, seed=0, **options))
+    for entry in entries:
         if not isinstance(entry, Row | Dropped):
             broken("rows", f"want rows, got {entry!r:.60}")
-    return [entry for entry in found if isinstance(entry, Row)]
+    return [entry for entry in entries if isinstance(entry, Row)]
 
 
 def _marked_turn(turn: Turn) -> Turn:
@@ -131,7 +134,7 @@ def _marked_turn(turn: Turn) -> Turn:
         messages=messages,
         reply=reply,
         prompt_ids=[_token(turn.seat, m["content"]) for m in messages],
-        token_ids=[_token(turn.seat, reply), RANGE * (turn.seat + 1) - 1],
+        token_ids=[_token(turn.seat, reply), NUM_IDS * (turn.seat + 1) - 1],
     )
 
 
@@ -140,7 +143,7 @@ def _mark(seat: int) -> str:
 
 
 def _token(seat: int, text: str) -> int:
-    return seat * RANGE + draw(0, text) % (RANGE - 1)
+    return seat * NUM_IDS + draw(0, text) % (NUM_IDS - 1)
 
 
 def _check_view(row: Row) -> None:
@@ -150,14 +153,16 @@ def _check_view(row: Row) -> None:
     ids = list(row.prompt_ids or ())
     for piece in pieces:
         ids += piece.ids or ()
-        if isinstance(piece, Heard):
+        if isinstance(piece, NewMessages):
             texts += (message["content"] for message in piece.prompt[piece.start :])
         else:
             texts.append(piece.text)
-    for other in {*range(16)} - {row.seat}:
-        if any(_mark(other) in text for text in texts):
-            broken("own view", f"a row of seat {row.seat} has words of seat {other}")
-    if any(i // RANGE != row.seat for i in ids):
+    for other_seat in {*range(16)} - {row.seat}:
+        if any(_mark(other_seat) in text for text in texts):
+            broken(
+                "own view", f"a row of seat {row.seat} has words of seat {other_seat}"
+            )
+    if any(i // NUM_IDS != row.seat for i in ids):
         broken("own view", f"a row of seat {row.seat} has tokens of another seat")
 
 
@@ -166,24 +171,27 @@ def _shuffled(episodes: Sequence[Episode]) -> list[Episode]:
     order = list(range(len(episodes)))
     random.Random(0).shuffle(order)
     places = {old: new for new, old in enumerate(order)}
-    return [
-        replace(episodes[old], parent=places.get(episodes[old].parent))  # type: ignore[arg-type] # None is no place
-        for old in order
-    ]
+    shuffled = []
+    for number in order:
+        episode = episodes[number]
+        parent = None if episode.parent is None else places.get(episode.parent)
+        shuffled.append(replace(episode, parent=parent))
+    return shuffled
 
 
-def _told(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+def _contents(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     """All that rows hold, in an order of their own."""
-    return sorted(_told_row(row) for row in rows)
+    return sorted(_content(row) for row in rows)
 
 
-def _told_row(row: Row) -> tuple[Any, ...]:
-    ids = [list(p.ids or ()) for text in row.texts for p in text]
+def _content(row: Row) -> tuple[Any, ...]:
+    ids = [list(piece.ids or ()) for text in row.texts for piece in text]
+    numbers = [vars(row)[name] for name in ("weight", "margin") if name in vars(row)]
     return (
         content_of(row),
         row.sample,
         row.reason,
         list(row.prompt_ids or ()),
         ids,
-        [vars(row)[name] for name in ("weight", "margin") if name in vars(row)],
+        numbers,
     )

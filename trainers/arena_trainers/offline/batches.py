@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -79,15 +80,16 @@ class WholeSteps(FiniteSteps):
     def _parts(self, rows: Rows) -> dict[str, Any]:
         """The micro-batches of this process, and the factors of their losses."""
         rows, world = self.of_step(rows), self.args.world_size
-        own = rows[self.args.process_index :: world]
-        shared, rest = divmod(len(rows), world)
-        count = math.ceil(shared / self.cut.at_once)
-        ends = [shared * (i + 1) // count for i in range(count)]
-        parts = [own[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+        own_rows = rows[self.args.process_index :: world]
+        shared, remainder = divmod(len(rows), world)
+        num_parts = math.ceil(shared / self.cut.at_once)
+        ends = [shared * (i + 1) // num_parts for i in range(num_parts)]
+        parts = [own_rows[a:b] for a, b in pairwise([0, *ends])]
         factors = [len(part) * world / len(rows) for part in parts]
-        if rest:
-            parts.append(own[shared:] or rows[:1])
-            factors.append(world / len(rows) if own[shared:] else 0.0)
+        if remainder:
+            last_rows = own_rows[shared:]
+            parts.append(last_rows or rows[:1])  # a filler row counts 0
+            factors.append(world / len(rows) if last_rows else 0.0)
         collate: Any = self.data_collator
         batches = [collate(part) for part in parts]
         for batch, factor in zip(batches, factors, strict=True):
@@ -107,29 +109,28 @@ class WholeSteps(FiniteSteps):
     def training_step(
         self, model: Any, inputs: Any, num_items_in_batch: Any = None
     ) -> torch.Tensor:
-        losses, metrics = [], getattr(self, "_metrics", {"train": {}})["train"]
-        before = {name: len(values) for name, values in metrics.items()}
-        for left, (part, factor) in enumerate(
-            zip(inputs["parts"], inputs["factors"], strict=True),
-            1 - len(inputs["parts"]),
-        ):
-            self.accelerator.gradient_state._set_sync_gradients(left == 0)
-            waits = (
-                left and self.accelerator.distributed_type != DistributedType.DEEPSPEED
-            )
-            with self.accelerator.no_sync(model) if waits else nullcontext():
+        losses = []
+        metrics = getattr(self, "_metrics", {"train": {}})["train"]
+        num_before = {name: len(values) for name, values in metrics.items()}
+        parts, factors = inputs["parts"], inputs["factors"]
+        is_deepspeed = self.accelerator.distributed_type == DistributedType.DEEPSPEED
+        for number, (part, factor) in enumerate(zip(parts, factors, strict=True), 1):
+            is_last = number == len(parts)
+            self.accelerator.gradient_state._set_sync_gradients(is_last)
+            syncs = is_last or is_deepspeed
+            with nullcontext() if syncs else self.accelerator.no_sync(model):
                 # the trainer divides the mean over the rows of a part by this number
                 divisor: Any = 1 / factor if factor else math.inf
                 self.current_gradient_accumulation_steps = divisor
                 losses.append(super().training_step(model, part, num_items_in_batch))
-        factors = inputs["factors"] if any(inputs["factors"]) else None  # fillers alone
         for name, values in metrics.items():
-            new = values[before.get(name, 0) :]
-            if new:  # one of each part, unless it has no such rows
-                weights = factors if len(new) == len(losses) else None
-                values[before.get(name, 0) :] = [
-                    float(np.average(new, weights=weights))
-                ]
+            first = num_before.get(name, 0)
+            new = values[first:]
+            if new:
+                # one value of each part, unless a part has no such rows or all are fillers
+                is_weighted = len(new) == len(losses) and any(factors)
+                weights = factors if is_weighted else None
+                values[first:] = [float(np.average(new, weights=weights))]
         return torch.stack(losses).sum()
 
 
@@ -138,14 +139,14 @@ def labelled_batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:
 
     Rows are padded on the left. `weights` is float32[B].
     """
-    plain = [
-        {
-            "input_ids": _joined(row, "completion"),
-            "labels": [IGNORED] * len(row["prompt_ids"])
-            + np.where(row["completion_mask"], row["completion_ids"], IGNORED).tolist(),
-        }
-        for row in rows
-    ]
+    plain = []
+    for row in rows:
+        prompt_labels = [IGNORED] * len(row["prompt_ids"])
+        completion_labels = np.where(
+            row["completion_mask"], row["completion_ids"], IGNORED
+        )
+        labels = prompt_labels + completion_labels.tolist()
+        plain.append({"input_ids": _joined(row, "completion"), "labels": labels})
     weights = torch.tensor([row["weight"] for row in rows], dtype=torch.float32)
     return {**left_batch(plain, pad_id), "weights": weights}
 

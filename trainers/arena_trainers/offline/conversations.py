@@ -18,18 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs.extras import import_extra
-from arena_trainers.data.columns import JSON_LINES, columns
+from arena_trainers.data.columns import columns
+from arena_trainers.data.origin import JSON_LINES
 from arena_trainers.data.rows import (
     GENERAL,
     AnyRow,
     Completion,
-    Heard,
     Label,
+    NewMessages,
     Pair,
     Piece,
-    Said,
+    ReplyPart,
 )
 from arena_trainers.lm.chat import Chat
+from arena_wrappers import Message
 
 BATCH = 1000  # rows that are encoded at once
 ROLES = ("system", "user", "assistant")
@@ -148,7 +150,8 @@ def _token_rows(values: Values, kind: str) -> list[dict[str, Any]]:
         return [row]
     return [
         {
-            **{**row, "label": name == "chosen"},
+            **row,
+            "label": name == "chosen",
             "completion_ids": row[f"{name}_ids"],
             "completion_mask": row[f"{name}_mask"],
         }
@@ -159,8 +162,13 @@ def _token_rows(values: Values, kind: str) -> list[dict[str, Any]]:
 def _rows(values: Values, number: int, kind: str) -> Iterator[AnyRow]:
     """A row of messages as rows of a kind."""
     facts: dict[str, Any] = {
-        **{"game": GENERAL, "policy": GENERAL, "reason": ""},
-        **{"seat": 0, "turn": 0, "seed": number, "sample": 0},
+        "game": GENERAL,
+        "policy": GENERAL,
+        "reason": "",
+        "seat": 0,
+        "turn": 0,
+        "seed": number,
+        "sample": 0,
     }
     weight = _number(values, "weight", 1.0)
     if "chosen" in values:
@@ -187,7 +195,7 @@ def _rows(values: Values, number: int, kind: str) -> Iterator[AnyRow]:
 
 @dataclass(frozen=True)
 class _Pair:
-    prompt: list[Any]
+    prompt: list[Message]
     chosen: list[Piece]
     rejected: list[Piece]
 
@@ -197,13 +205,13 @@ def _pair(values: Values) -> _Pair:
     if values.get("prompt") is not None:
         prompt = _messages(values, "prompt")
     else:  # TRL's implicit prompt
-        shared = 0
-        for one, other in zip(chosen, rejected, strict=False):
-            if one != other:
+        num_shared = 0
+        for better_message, worse_message in zip(chosen, rejected, strict=False):
+            if better_message != worse_message:
                 break
-            shared += 1
-        prompt = chosen[:shared]
-        chosen, rejected = chosen[shared:], rejected[shared:]
+            num_shared += 1
+        prompt = chosen[:num_shared]
+        chosen, rejected = chosen[num_shared:], rejected[num_shared:]
     _check_prompt(prompt)
     return _Pair(
         prompt,
@@ -212,22 +220,23 @@ def _pair(values: Values) -> _Pair:
     )
 
 
-def _prompt_and_completion(values: Values) -> tuple[list[Any], list[Any]]:
+def _prompt_and_completion(values: Values) -> tuple[list[Message], list[Message]]:
     if values.get("completion") is not None:
         prompt, completion = (_messages(values, n) for n in ("prompt", "completion"))
     else:
-        whole = _messages(values, "messages")
-        replies = [i for i, m in enumerate(whole) if m["role"] == REPLY]
+        messages = _messages(values, "messages")
+        replies = [i for i, m in enumerate(messages) if m["role"] == REPLY]
         if not replies:
             raise ValueError(
                 f"want a message of the role {REPLY} in messages, got none"
             )
-        prompt, completion = whole[: replies[0]], whole[replies[0] : replies[-1] + 1]
+        first, last = replies[0], replies[-1]
+        prompt, completion = messages[:first], messages[first : last + 1]
     _check_prompt(prompt)
     return prompt, completion
 
 
-def _check_prompt(prompt: Sequence[Any]) -> None:
+def _check_prompt(prompt: Sequence[Message]) -> None:
     if not prompt or prompt[-1]["role"] == REPLY:
         got = f"one of the role {REPLY}" if prompt else "none"
         raise ValueError(
@@ -235,7 +244,7 @@ def _check_prompt(prompt: Sequence[Any]) -> None:
         )
 
 
-def _messages(values: Values, name: str) -> list[Any]:
+def _messages(values: Values, name: str) -> list[Message]:
     """The messages of a column, with role and content alone.
 
     Raises:
@@ -249,7 +258,7 @@ def _messages(values: Values, name: str) -> list[Any]:
         )
     if not isinstance(value, list) or not value:
         raise ValueError(f"want {name} as a list of messages, got {value!r:.60}")
-    messages = []
+    messages: list[Message] = []
     for message in value:
         role = message.get("role") if isinstance(message, Mapping) else None
         content = message.get("content") if isinstance(message, Mapping) else None
@@ -267,7 +276,9 @@ def _messages(values: Values, name: str) -> list[Any]:
 
 
 def _pieces(
-    prompt: Sequence[Any], completion: Sequence[Any], parts: Sequence[Values] | None
+    prompt: Sequence[Message],
+    completion: Sequence[Message],
+    parts: Sequence[Values] | None,
 ) -> list[Piece]:
     """A completion's replies, and what is read between them.
 
@@ -286,27 +297,31 @@ def _pieces(
             f"want a completion that begins and ends with a reply (role {REPLY}), got the "
             f"roles {roles}"
         )
-    left, pieces, start = iter(parts or ()), list[Piece](), 0
+    remaining_parts = iter(parts or ())
+    pieces: list[Piece] = []
+    start = 0  # of the messages since the reply before
     for place, message in enumerate(completion):
         if not is_reply[place]:
             continue
         if place:
             if start == place:
                 raise ValueError("want a message between two replies, got none")
-            read = [*prompt, *completion[:place]]
-            pieces.append(Heard(read, len(prompt) + start, None))
+            context = [*prompt, *completion[:place]]
+            pieces.append(NewMessages(context, len(prompt) + start, None))
         start = place + 1
-        pieces += _reply(message["content"], left, is_whole=parts is None)
+        pieces += _reply(message["content"], remaining_parts, is_whole=parts is None)
     return pieces
 
 
-def _reply(text: str, parts: Iterator[Values], *, is_whole: bool) -> Iterator[Said]:
+def _reply(
+    text: str, parts: Iterator[Values], *, is_whole: bool
+) -> Iterator[ReplyPart]:
     """A reply, or its parts up to the one that ends it."""
     if is_whole:
-        yield Said(text, None)
+        yield ReplyPart(text, None)
         return
     for part in parts:
-        yield Said(part["text"], None, part["counts"], part["ends"])
+        yield ReplyPart(part["text"], None, part["counts"], part["ends"])
         if part["ends"]:
             return
 

@@ -3,32 +3,21 @@
 `dpo` reads masks. A reward model, which scores a prompt with its completion, has one output,
 read at the last token. It uses no masks, because it reads all tokens, and no margins, which
 are in the unit of returns.
-
-`kto`: TRL's `KTOTrainer` on labels, with their masks; weights are repetitions.
-
-The KL term is that of a whole step: each prompt of the step is followed by the completion of the
-row before it, and the mean of the log-ratios of all these is the reference point of all rows. TRL
-estimates it from each micro-batch, so that its gradient depends on the cut. The last step of an epoch may
-have one row; then the KL term is of its own completion.
 """
 
-from typing import Any
-
-import numpy as np
 import torch
 from trl import (
     DPOConfig,
     DPOTrainer,
-    KTOConfig,
-    KTOTrainer,
     RewardConfig,
     RewardTrainer,
 )
 
 from arena_trainers.offline.batches import Rows, WholeSteps, masked_batch
-from arena_trainers.offline.protocol import Given, RowTrainer
+from arena_trainers.offline.protocol import RowTrainer, TrainerParts
 
 COMPARES_ROWS = {"aot", "aot_unpaired", "sft"}  # losses that are no means over rows
+
 TEXTS = ("chosen", "rejected")
 
 
@@ -50,8 +39,8 @@ def reward() -> RowTrainer:
     return RowTrainer("pairs", RewardConfig, _reward, plays=False)
 
 
-def _dpo(given: Given) -> TokenDPOTrainer:
-    cut, losses = given.cut, given.args.loss_type
+def _dpo(parts: TrainerParts[DPOConfig]) -> TokenDPOTrainer:
+    cut, losses = parts.cut, parts.args.loss_type
     whole = COMPARES_ROWS & ({losses} if isinstance(losses, str) else {*losses})
     if whole and cut.at_once < cut.batch_size:
         raise ValueError(
@@ -59,118 +48,24 @@ def _dpo(given: Given) -> TokenDPOTrainer:
             f"{sorted(whole)}, which is no mean over rows, got {cut.at_once}; give a "
             "larger --max_tokens_per_forward, or another loss_type"
         )
-    return given.trainer(
-        TokenDPOTrainer, lambda rows: masked_batch(rows, TEXTS, given.pad_id)
+    return parts.trainer(
+        TokenDPOTrainer, lambda rows: masked_batch(rows, TEXTS, parts.pad_id)
     )
 
 
-def _reward(given: Given) -> TokenRewardTrainer:
-    if given.peft_config is not None:
+def _reward(parts: TrainerParts[RewardConfig]) -> TokenRewardTrainer:
+    if parts.peft_config is not None:
         raise ValueError(
             "want trainer reward without an adapter, whose output layer would not be "
             "saved; leave --lora_r out"
         )
-    pad_id, token = given.pad_id, given.args.pad_token
+    pad_id, token = parts.pad_id, parts.args.pad_token
     if token is not None:  # the model finds the last token by it
-        pad_id = given.tokenizer.convert_tokens_to_ids(token)
+        pad_id = parts.tokenizer.convert_tokens_to_ids(token)  # type: ignore[assignment] # of one token
 
     def batch(rows: Rows) -> dict[str, torch.Tensor]:
-        found = masked_batch(rows, TEXTS, pad_id)
-        del found["completion_mask"]
-        return found
+        columns = masked_batch(rows, TEXTS, pad_id)
+        del columns["completion_mask"]
+        return columns
 
-    return given.trainer(TokenRewardTrainer, batch)
-
-
-MAX_REPETITIONS = 1000  # of a row; the order of all repetitions is kept in memory
-
-
-class TokenKTOTrainer(WholeSteps, KTOTrainer):
-    """TRL's trainer on rows that are tokens already, with one KL term for each step."""
-
-    _kl: torch.Tensor
-
-    def of_step(self, rows: Rows) -> Rows:
-        """Each row with the completion of the row before it."""
-        return [
-            {
-                **row,
-                **{
-                    f"KL_{name}": other[f"completion_{name}"]
-                    for name in ("ids", "mask")
-                },
-            }
-            for row, other in zip(rows, [rows[-1], *rows[:-1]], strict=True)
-        ]
-
-    def training_step(
-        self, model: Any, inputs: Any, num_items_in_batch: Any = None
-    ) -> torch.Tensor:
-        kl = torch.zeros((), device=self.args.device)
-        parts = [self._prepare_inputs(part) for part in inputs["parts"]]
-        for part, factor in zip(parts, inputs["factors"], strict=True):
-            reference = model if self.ref_model is None else self.ref_model
-            part["ref_logps"], old = self.compute_ref_log_probs(reference, part)
-            part["ref_KL_logps"] = torch.zeros((), device=kl.device)
-            if self.calculate_KL:
-                kl += factor * (super()._compute_kl_logps(model, part) - old).mean()
-        self._kl = self.accelerator.reduce(kl, "mean")
-        return super().training_step(
-            model, {**inputs, "parts": parts}, num_items_in_batch
-        )
-
-    def _compute_kl_logps(self, model: Any, batch: Any) -> torch.Tensor:
-        """The KL term of the step; `ref_KL_logps` is 0."""
-        return self._kl
-
-
-def kto() -> RowTrainer:
-    """Raises good completions and lowers bad ones."""
-    return RowTrainer("labels", KTOConfig, _make, least=2)
-
-
-def _make(given: Given) -> TokenKTOTrainer:
-    trainer = given.trainer(
-        TokenKTOTrainer,
-        lambda rows: _batch(rows, given.pad_id),
-        train_dataset=_repeated(given.rows, given.args.seed),
-    )
-    trainer.precompute_ref_logps = True  # by `training_step`, before the loss
-    return trainer
-
-
-def _repeated(rows: Any, seed: int) -> Any:
-    """Each row as often as its weight says, relative to the smallest one, in a random order.
-
-    TRL reads them in this order, since `train_sampling_strategy` is `sequential` by default.
-
-    Raises:
-        ValueError: a weight is no multiple of the smallest, or above `MAX_REPETITIONS` times
-            the smallest.
-    """
-    weights = np.asarray(rows["weight"])
-    least = weights[weights > 0].min()
-    if weights.max() > MAX_REPETITIONS * least:
-        raise ValueError(
-            f"want weights of at most {MAX_REPETITIONS:,} times the smallest one "
-            f"({least:g}) for trainer 'kto', which repeats rows, got "
-            f"{weights.max():g}; choose rows of closer weights"
-        )
-    times = np.round(weights / least).astype(np.int64)
-    if not np.allclose(times * least, weights):
-        raise ValueError(
-            f"want weights that are multiples of the smallest one ({least:g}) for "
-            "trainer 'kto', which repeats rows; choose rows of such weights"
-        )
-    order = np.repeat(np.arange(len(rows)), times)
-    np.random.default_rng(seed).shuffle(order)
-    return rows.select(order)
-
-
-def _batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:
-    apart = masked_batch(rows, ("KL",), pad_id)
-    return {
-        **masked_batch(rows, ("completion",), pad_id),
-        **{f"KL_{name}": values for name, values in apart.items()},
-        "label": torch.tensor([bool(row["label"]) for row in rows]),
-    }
+    return parts.trainer(TokenRewardTrainer, batch)

@@ -2,12 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import Door
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from peft import PeftConfig, PeftModel
+    from transformers import (
+        PreTrainedModel,
+        PreTrainedTokenizerBase,
+        Trainer,
+        TrainingArguments,
+    )
+
+Config = TypeVar("Config", bound="TrainingArguments")
+AnyTrainer = TypeVar("AnyTrainer", bound="Trainer")
 SELF_PLAY = "turn_grpo"  # the trainer of a run that names none
 
 
@@ -24,7 +35,7 @@ class Cut(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Given:
+class TrainerParts(Generic[Config]):
     """The parts that a trainer is made of.
 
     Attributes:
@@ -39,18 +50,21 @@ class Given:
             the model has an adapter.
     """
 
-    model: Any
-    args: Any
-    rows: Any
-    tokenizer: Any
+    model: "str | PreTrainedModel | PeftModel"
+    args: Config
+    rows: "Dataset"
+    tokenizer: "PreTrainedTokenizerBase"
     pad_id: int
     cut: Cut
-    peft_config: Any
+    peft_config: "PeftConfig | None"
 
     def trainer(
-        self, kind: Callable[..., T], collate: Callable[[Any], Any], **other: Any
-    ) -> T:
-        """A trainer of a class with these parts, or `other` ones; `collate` makes its batches."""
+        self,
+        kind: Callable[..., AnyTrainer],
+        collate: Callable[[Any], Any],
+        **replacements: Any,
+    ) -> AnyTrainer:
+        """A trainer of a class with these parts, or `replacements` ones; `collate` makes its batches."""
         if getattr(self.args, "precompute_ref_log_probs", False):
             raise ValueError(
                 "want precompute_ref_log_probs off with rows of tokens and masks; "
@@ -64,7 +78,7 @@ class Given:
             "data_collator": collate,
             "peft_config": self.peft_config,
         }
-        return kind(self.model, **{**parts, **other})
+        return kind(self.model, **{**parts, **replacements})
 
 
 @dataclass(frozen=True)
@@ -82,8 +96,8 @@ class RowTrainer:
     """
 
     rows: str
-    config: type[Any]
-    make: Callable[[Given], Any]
+    config: "type[TrainingArguments]"
+    make: Callable[[TrainerParts[Any]], "Trainer"]
     least: int = 1
     plays: bool = True
 
@@ -93,7 +107,7 @@ row_trainers: Door[RowTrainer] = Door(
     "arena.trainers",
     {
         "dpo": "arena_trainers.offline.pairs:dpo",
-        "kto": "arena_trainers.offline.pairs:kto",
+        "kto": "arena_trainers.offline.kto:kto",
         "reward": "arena_trainers.offline.pairs:reward",
         "sft": "arena_trainers.offline.sft:sft",
     },
@@ -119,10 +133,10 @@ def row_trainer(name: str) -> RowTrainer:
         ImportError: its plug-in cannot be imported.
     """
     check_name(name)
-    made = row_trainers.make(name)
-    if not isinstance(made, RowTrainer):
+    trainer = row_trainers.make(name)
+    if not isinstance(trainer, RowTrainer):
         raise ValueError(
             f"trainer {name!r}: want a function that returns a RowTrainer, got "
-            f"{made!r:.60}"
+            f"{trainer!r:.60}"
         )
-    return made
+    return trainer

@@ -1,35 +1,39 @@
-"""Files of rows: what they hold, and whether a trainer and a model can learn from them.
-
-Rows of earlier rounds and of this one in one file.
-"""
+"""Files of rows: what they hold, and whether a trainer and a model can learn from them."""
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from arena_envs.checks import check_known
 from arena_envs.extras import import_extra
-from arena_trainers.data import Origin, read_origin
-from arena_trainers.data.columns import CALL, FACTS, JSON_LINES, union, with_origin
+from arena_trainers.data.columns import CALL, FACTS
+from arena_trainers.data.origin import JSON_LINES
 from arena_trainers.offline.conversations import (
     BATCH,
     conversations_of,
     rows_in,
 )
+from arena_wrappers import Message
+
+if TYPE_CHECKING:
+    from arena_trainers.lm.chat import Chat
+
 
 _TEXTS = {
     "completions": ("completion",),
     "labels": ("completion",),
     "pairs": ("chosen", "rejected"),
 }
+
 _FORMS = {
     "completions": "prompt and completion, or messages",
     "labels": "prompt, completion and label, or chosen and rejected",
     "pairs": "chosen and rejected",
 }
+
 _NUMBERS = {
     "completions": ("weight",),
     "labels": ("weight", "label"),
@@ -63,7 +67,9 @@ class RowFacts(NamedTuple):
 
 def token_columns(kind: str) -> list[str]:
     """The columns that are trained on, of rows of a kind."""
-    texts = [f"{text}_{part}" for text in _TEXTS[kind] for part in ("ids", "mask")]
+    texts = []
+    for text in _TEXTS[kind]:
+        texts += [f"{text}_ids", f"{text}_mask"]
     return ["prompt_ids", *texts, *_NUMBERS[kind]]
 
 
@@ -96,9 +102,9 @@ def check_rows(path: Path, kind: str) -> bool:
         )
     if not _all_have_tokens(path, kind, names):
         return False
-    known = sorted({*FACTS, *CALL, "prompt", *_TEXTS[kind], *token_columns(kind)})
+    allowed = sorted({*FACTS, *CALL, "prompt", *_TEXTS[kind], *token_columns(kind)})
     for name in sorted(names):
-        check_known(name, known, f"{str(path)!r} has an unknown column {name!r}")
+        check_known(name, allowed, f"{str(path)!r} has an unknown column {name!r}")
     for name in sorted({*token_columns(kind)} - {*names}):
         raise ValueError(
             f"want the column {name!r} in {str(path)!r}; make the file with arena data "
@@ -159,7 +165,7 @@ def facts_of(path: Path, kind: str) -> RowFacts:
         ValueError: a weight is negative or not finite, or no token is trained.
     """
     parquet = import_extra("pyarrow.parquet", "train")
-    longest = replies = largest = trained = 0
+    longest = longest_reply = largest_id = num_trained = 0
     weighted = 0.0
     weights: list[np.ndarray] = []
     with parquet.ParquetFile(path) as file:
@@ -168,28 +174,36 @@ def facts_of(path: Path, kind: str) -> RowFacts:
             has_weight = "weight" in batch.schema.names
             weight = batch["weight"].to_numpy() if has_weight else np.ones(len(batch))
             weights.append(weight)
-            largest = max(largest, _largest(batch["prompt_ids"]))
+            largest_id = max(largest_id, _largest(batch["prompt_ids"]))
             for text in _TEXTS[kind]:
                 lengths = _lengths(batch[f"{text}_ids"])
                 longest = max(longest, int((prompts + lengths).max(initial=0)))
-                replies = max(replies, _longest_reply(batch[f"{text}_mask"]))
-                largest = max(largest, _largest(batch[f"{text}_ids"]))
+                reply = _longest_reply(batch[f"{text}_mask"])
+                longest_reply = max(longest_reply, reply)
+                largest_id = max(largest_id, _largest(batch[f"{text}_ids"]))
                 counts = _sums(batch[f"{text}_mask"])
-                trained += int(counts.sum())
+                num_trained += int(counts.sum())
                 weighted += float((counts * weight).sum())
-    every = np.concatenate(weights)
-    if not np.isfinite(every).all() or every.min() < 0:
+    all_weights = np.concatenate(weights)
+    if not np.isfinite(all_weights).all() or all_weights.min() < 0:
         raise ValueError(
-            f"want finite weights of at least 0 in {str(path)!r}, got {every.min()} to "
-            f"{every.max()}; choose the rows anew"
+            f"want finite weights of at least 0 in {str(path)!r}, got {all_weights.min()} to "
+            f"{all_weights.max()}; choose the rows anew"
         )
-    if trained == 0 or weighted == 0.0 or not math.isfinite(weighted):
+    if num_trained == 0 or weighted == 0.0 or not math.isfinite(weighted):
         raise ValueError(
             f"want tokens to train in {str(path)!r}, got masks and weights that leave "
             "none; choose other rows"
         )
-    found = longest, replies, largest, trained
-    return RowFacts(len(every), *found, every, trained / weighted)
+    return RowFacts(
+        num_rows=len(all_weights),
+        longest=longest,
+        longest_reply=longest_reply,
+        largest_id=largest_id,
+        num_trained=num_trained,
+        weights=all_weights,
+        scale=num_trained / weighted,
+    )
 
 
 def _lengths(lists: Any) -> np.ndarray:
@@ -221,7 +235,7 @@ def _longest_reply(masks: Any) -> int:
     return int((index - last).max())
 
 
-def check_tokens(path: Path, facts: RowFacts, chat: Any) -> None:
+def check_tokens(path: Path, facts: RowFacts, chat: "Chat") -> None:
     """Checks that the tokens of some rows are those of a model's tokenizer.
 
     Raises:
@@ -246,80 +260,10 @@ def check_tokens(path: Path, facts: RowFacts, chat: Any) -> None:
             )
 
 
-def _spells(ids: list[int], messages: list[Any], chat: Any) -> bool:
+def _spells(ids: list[int], messages: list[Message], chat: "Chat") -> bool:
     """Whether ids are the encoded messages, or hold the text of the last one."""
     if chat.encode(messages) == ids:
         return True
-    said, last = chat.tokenizer.decode(ids), messages[-1]["content"]
-    return "".join(last.split()) in "".join(said.split())
-
-
-_START = tuple(name for name in FACTS if name not in ("sample", "reason"))
-_SET_APART = (*FACTS, "weight", "margin")  # columns that may differ in equal rows
-
-
-def newest_of_kind(files: Sequence[Path], columns: Sequence[str]) -> Path | None:
-    """The last file whose rows have these columns; None if there is none."""
-    parquet = import_extra("pyarrow.parquet", "train")
-    same = [path for path in files if parquet.read_schema(path).names == list(columns)]
-    return same[-1] if same else None
-
-
-def write_aggregated(dataset: Any, origin: Origin, earlier: Path, path: Path) -> int:
-    """Writes the rows of an earlier file, then new ones; earlier rows are read batch by batch.
-
-    A new row that equals an earlier one (start, seat, turn, policy, texts and label) is merged
-    into it: weights add up, and a pair gets the mean of both margins.
-
-    Returns:
-        How many rows the file has.
-    """
-    parquet = import_extra("pyarrow.parquet", "train")
-    before = read_origin(earlier)
-    table = dataset.with_format("arrow")[:]
-    table = with_origin(table, origin if before is None else union([before, origin]))
-    places: dict[tuple[Any, ...], list[int]] = {}
-    for place, row in enumerate(table.select(_START).to_pylist()):
-        places.setdefault(_start(row), []).append(place)
-    merged: set[int] = set()
-    with (
-        parquet.ParquetFile(earlier) as file,
-        parquet.ParquetWriter(path, table.schema) as writer,
-    ):
-        for batch in file.iter_batches(BATCH):
-            batch = batch.replace_schema_metadata(table.schema.metadata)
-            writer.write_batch(_with_equal(batch, table, places, merged))
-        left = [place for place in range(len(table)) if place not in merged]
-        writer.write_table(table.take(left))
-        return int(file.metadata.num_rows) + len(left)
-
-
-def _start(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in _START)
-
-
-def _with_equal(
-    batch: Any, table: Any, places: dict[tuple[Any, ...], list[int]], merged: set[int]
-) -> Any:
-    """Earlier rows, into which equal new ones are merged; `merged` gets their places."""
-    arrow = import_extra("pyarrow", "train")
-    found: dict[int, dict[str, Any]] = {}
-    for number, start in enumerate(batch.select(_START).to_pylist()):
-        for place in places.get(_start(start), ()):
-            row = found.get(number) or batch.slice(number, 1).to_pylist()[0]
-            new = table.slice(place, 1).to_pylist()[0]
-            if place not in merged and _content(row) == _content(new):
-                name = "margin" if "margin" in row else "weight"
-                share = 0.5 if name == "margin" else 1.0
-                found[number] = row | {name: share * (row[name] + new[name])}
-                merged.add(place)
-    if not found:
-        return batch
-    rows = batch.to_pylist()
-    for number, row in found.items():
-        rows[number] = row
-    return arrow.RecordBatch.from_pylist(rows, schema=batch.schema)
-
-
-def _content(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in _SET_APART}
+    text = str(chat.tokenizer.decode(ids))
+    last = messages[-1]["content"]
+    return "".join(last.split()) in "".join(text.split())

@@ -22,7 +22,7 @@ from arena_trainers.data import (
 )
 from arena_trainers.lm.models import ADAPTER
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.offline.row_file import newest_of_kind, write_aggregated
+from arena_trainers.offline.aggregation import newest_of_kind, write_aggregated
 from arena_trainers.runs.folder import partial_name, read_config
 from arena_trainers.runs.round_settings import LEARNER, Loop, PlayStage, RoundStages
 from arena_trainers.runs.rows import RowRun

@@ -30,7 +30,7 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.offline.conversations import write_tokens
-from arena_trainers.offline.protocol import Cut, Given, row_trainer
+from arena_trainers.offline.protocol import Cut, TrainerParts, row_trainer
 from arena_trainers.offline.row_file import (
     check_rows,
     check_tokens,
@@ -268,7 +268,7 @@ class RowRun(Run):
             pad_id = player.tokenizer.eos_token_id
         with adapter_errors(self.job):
             self.trainer = kind.make(
-                Given(
+                TrainerParts(
                     model=starting_model(
                         self.start, self.adapter, cast(ModelOptions, self.args)
                     ),

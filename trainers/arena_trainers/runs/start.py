@@ -17,7 +17,7 @@ from transformers import (
 from arena_trainers.data import Example, legal_play, solver_replies
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking.protocol import SELF
-from arena_trainers.offline.sft import warm_start
+from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.runs.tiny import (
     catalogue_tokenizer,

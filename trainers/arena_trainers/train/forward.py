@@ -97,7 +97,7 @@ from arena_trainers.lm.backends.memory import (
 from arena_trainers.lm.backends.padding import entry_mask, padded_array
 from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
 from arena_trainers.lm.loading import unsharded_loading
-from arena_trainers.losses import TINY, Choice, Seen, Term
+from arena_trainers.losses import TINY, Choice, LossInputs, Term
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of
 from arena_trainers.train.metrics import Clock
@@ -1391,7 +1391,9 @@ class Teacher:
                 "with weights that are split among processes; leave the term out"
             )
         known = trainer.games.opponents
-        made = known.get(term.teacher) or make_policy(term.teacher, makers_of(args))
+        made = known.get(term.teacher) or make_policy(
+            str(term.teacher), makers_of(args)
+        )
         self.policy: Any = made
         self.options = own_prompt(made) or args.prompt
         if hasattr(made, "model"):
@@ -1553,7 +1555,7 @@ class LossTerms:
             read = {name: known[name] for name in term.needs - {"teacher"}}
             if term in self.teachers:
                 read["teacher"] = self.teachers[term].choice(inputs)
-            own = term.function(logps, Seen(*given, **read))
+            own = term.function(logps, LossInputs(*given, **read))
             if term.surrogate and "importance_sampling_ratio" in inputs:  # as TRL's
                 own = own * inputs["importance_sampling_ratio"]
             mean = averaged(own, mask, trainer, inputs)
