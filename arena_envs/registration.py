@@ -167,7 +167,7 @@ def register(
         if _gymnasium is not None:
             _gymnasium.register(
                 f"arena/{name}",
-                "arena_wrappers.play.seats:make_seat_env",
+                "arena_wrappers.play:make_seat_env",
                 kwargs={"game": id},  # `make_vec` has an argument `id` of its own
             )
 

@@ -125,7 +125,7 @@ def check_gymnasium(sample: Sample) -> None:
 
     game = sample.game
     # by name, as in the registry: this package knows nothing of the wrappers
-    make_seat_env: Any = load_env_creator("arena_wrappers.play.seats:make_seat_env")
+    make_seat_env: Any = load_env_creator("arena_wrappers.play:make_seat_env")
     for seat in range(game.num_players):
         with _quiet():
             check_env(make_seat_env(game, seat=seat), skip_render_check=True)

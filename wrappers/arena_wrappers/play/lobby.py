@@ -18,7 +18,8 @@ from arena_envs.checks import check_known, short
 from arena_envs.game import AnyGame
 from arena_envs.registration import game_parameters
 from arena_envs.trust import named_only
-from arena_wrappers.play.seats import Opponents, SeatSession, checked_seat
+from arena_wrappers.play.seats import Opponents, checked_seat
+from arena_wrappers.play.session import SeatSession
 from arena_wrappers.policies import SharedPolicy
 from arena_wrappers.prompts import InvalidReply
 

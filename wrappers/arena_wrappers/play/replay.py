@@ -9,7 +9,9 @@ from arena_envs import GameEnv, make_game
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction, as_tuples
 from arena_envs.scenes import Scene, Talk, scene_of, text_of
 from arena_envs.trust import named_only
-from arena_wrappers.play.play import EpisodePlan, forfeit_reason, play_plans
+from arena_wrappers.play.episodes import forfeit_reason
+from arena_wrappers.play.plans import EpisodePlan
+from arena_wrappers.play.play import play_plans
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import (
     INSTEAD,
