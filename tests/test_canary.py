@@ -150,7 +150,7 @@ OTHERS = {
     "train/matching.py:Matching._advance": OWN,
     "cli/main.py:_check_sweep": OPERATOR,
     "cli/options.py:read_params": OPERATOR,
-    "policies/api.py:_value": OPERATOR,
+    "policies/endpoints.py:_value": OPERATOR,
     "runs/folder.py:_config": CHECKPOINT,
     "runs/results/card.py:model_card": CHECKPOINT,
     "runs/rounds.py:_entry": CHECKPOINT,
@@ -478,7 +478,7 @@ def of_endpoints(folder: Path) -> None:
     """Answers of a model's server, and the calls of tools that a model writes."""
     from arena_trainers.lm.backends.server import Server
     from arena_wrappers.policies.agents import _called
-    from arena_wrappers.policies.api import Client
+    from arena_wrappers.policies.client import Client
 
     choice = {
         "message": {"role": "assistant", "content": "bet"},

@@ -18,7 +18,7 @@ from arena_wrappers import (
     make_policy,
     play,
 )
-from arena_wrappers.play import bot_of, make_seat_env
+from arena_wrappers.play import bot_of, make_seat_env, seat_env
 
 
 def finish(env: SeatEnv) -> dict[str, Any]:

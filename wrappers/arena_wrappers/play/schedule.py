@@ -4,7 +4,7 @@ In lockstep, one call of a policy answers the waiting turns of all episodes. Oth
 with `act_async` is awaited, turn by turn. The others answer in the thread of the event loop, in
 one call for all turns that wait for them at that moment. If such a policy is slow, the other
 episodes' next turns come later. Replies of endpoints do not, because they arrive in another
-thread, see `arena_wrappers.policies.api`.
+thread, see `arena_wrappers.policies.network`.
 """
 
 import asyncio
@@ -30,7 +30,6 @@ from arena_wrappers.policies import AsyncPolicy, Policy, Reply, TurnRequest
 from arena_wrappers.records import Episode
 
 Key = tuple[int, ...]
-
 T = TypeVar("T")
 
 

@@ -721,7 +721,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     `"api:MODEL@http://localhost:8000/v1#reply_format=boxed#temperature=0.7"`. They
     are those of `PromptOptions`, and `max_tokens`, `temperature`, `max_concurrent`, `timeout`,
     `max_retries` and `send_seed` of `ChatAPIPolicy`; any other name is that of a field of
-    requests, as in `#top_p=0.9`. `arena_wrappers.policies.api.key_for` finds the key.
+    requests, as in `#top_p=0.9`. `arena_wrappers.policies.endpoints.key_for` finds the key.
 
     Args:
         spec: the string.

@@ -25,13 +25,8 @@ from typing import Any
 from arena_trainers.finite import Diverged
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
 from arena_trainers.lm.backends.vllm import refuse_entropies
-from arena_wrappers.policies.api import (
-    Connection,
-    Threads,
-    Unreachable,
-    host_of,
-    message_of,
-)
+from arena_wrappers.policies.endpoints import host_of
+from arena_wrappers.policies.network import Connection, Threads, Unreachable, message_of
 
 # must be equal for weights of one model to fit another
 SHAPES = (
