@@ -477,7 +477,7 @@ def of_checkpoints(folder: Path) -> None:
 def of_endpoints(folder: Path) -> None:
     """Answers of a model's server, and the calls of tools that a model writes."""
     from arena_trainers.lm.backends.server import Server
-    from arena_wrappers.policies.agents import _called
+    from arena_wrappers.policies.agents.tool_use import _called
     from arena_wrappers.policies.client import Client
 
     choice = {

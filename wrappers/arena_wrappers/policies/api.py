@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arena_wrappers.policies.basic import Reply, TurnRequest
 from arena_wrappers.policies.client import BadAnswer, Client, StatusError, TooLate
 from arena_wrappers.policies.endpoints import OPENAI_URL, read_endpoint
 from arena_wrappers.policies.network import Call
+from arena_wrappers.policies.protocol import Reply, TurnRequest
 from arena_wrappers.prompts import Instead, PromptOptions
 
 

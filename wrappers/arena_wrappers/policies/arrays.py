@@ -10,7 +10,7 @@ from arena_envs.checks import did_you_mean
 from arena_envs.doors import missing_extra
 from arena_envs.game import AnyGame, ArrayLike, Floats, Mask, Vector, np
 from arena_envs.nodes import action_mask
-from arena_wrappers.policies.basic import Reply, TurnRequest
+from arena_wrappers.policies.protocol import Reply, TurnRequest
 
 Probabilities = Callable[[Vector, Mask], ArrayLike]
 Widths = tuple[int, int]

@@ -1,0 +1,93 @@
+"""Noisy policies: a random legal action with a given probability."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from arena_wrappers.policies.protocol import Policy, Reply, TurnRequest, own_prompt
+from arena_wrappers.prompts import PromptOptions
+
+NOISE = 0x6E6F697365  # makes draws independent of the inner policy's, which has the same seed
+
+
+class NoisyPolicy:
+    """Plays a random legal action with a given probability, else an inner policy's action.
+
+    Args:
+        inner: the inner policy; it gets no request where the action is random.
+        probability: probability of a random action, from 0 to 1.
+        name: name in records.
+
+    Raises:
+        ValueError: `probability` is not from 0 to 1, or the inner policy is a person.
+    """
+
+    def __init__(self, inner: Policy, probability: float, name: str) -> None:
+        if not 0 <= probability <= 1:
+            raise ValueError(
+                f"want a probability from 0 to 1 in {name!r}, such as "
+                "noisy:0.2(minimax)"
+            )
+        if getattr(inner, "is_person", False):
+            raise ValueError(refused_noise(name))
+        self.inner = inner
+        self.probability = probability
+        self.name = name
+
+    @property
+    def prompt(self) -> PromptOptions | None:
+        """The prompt options that the inner policy carries."""
+        return own_prompt(self.inner)
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        drawn = [self._random_reply(request) for request in requests]
+        asked = [r for r, reply in zip(requests, drawn, strict=True) if reply is None]
+        replies = iter(self.inner.act(asked) if asked else ())
+        return [next(replies) if reply is None else reply for reply in drawn]
+
+    def _random_reply(self, request: TurnRequest) -> Reply | None:
+        rng = random.Random(request.seed ^ NOISE)
+        if rng.random() >= self.probability:
+            return None
+        return Reply(request.wrap(rng.choice(request.legal)))
+
+
+class AsyncNoisyPolicy(NoisyPolicy):
+    """A `NoisyPolicy` around a policy with `act_async`."""
+
+    async def act_async(
+        self, request: TurnRequest, timeout: float | None = None
+    ) -> Reply:
+        inner: Any = self.inner
+        drawn = self._random_reply(request)
+        return drawn or await inner.act_async(request, timeout)
+
+
+class ScoringNoisyPolicy(NoisyPolicy):
+    """A `NoisyPolicy` around a policy with `action_probs`."""
+
+    def action_probs(
+        self, requests: Sequence[TurnRequest]
+    ) -> list[tuple[list[float], float]]:
+        inner: Any = self.inner
+        found = []
+        for chances, illegal in inner.action_probs(requests):
+            noise = self.probability / len(chances)
+            kept = (1 - self.probability) * (1 - illegal)
+            legal = self.probability + kept
+            mixed = [(noise + kept * chance) / (legal or 1) for chance in chances]
+            wrong = (1 - self.probability) * illegal
+            found.append((mixed, wrong) if legal else (chances, illegal))
+        return found
+
+
+def refused_noise(name: str) -> str:
+    """The error for noise around a person: rules for people would not see the person."""
+    return f"want no person in noise, got {name!r}; write the person alone, as human"
+
+
+def without_noise(policy: Policy) -> Policy:
+    """The innermost policy of nested `NoisyPolicy` objects."""
+    while isinstance(policy, NoisyPolicy):
+        policy = policy.inner
+    return policy
