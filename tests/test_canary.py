@@ -120,7 +120,7 @@ OTHERS = {
     "testing/sample.py:demand": SHIPPED,
     "adapters/openspiel.py:from_openspiel": SHIPPED,
     "adapters/textarena.py:from_textarena": SHIPPED,
-    "prompts/messages.py:language_named": SHIPPED,
+    "prompts/languages.py:language_named": SHIPPED,
     "cli/options.py:the module": SHIPPED,
     "cli/train.py:the module": SHIPPED,
     "credit/proofs/claims.py:_read": SHIPPED,

@@ -24,7 +24,7 @@ from arena_envs import talk
 from arena_envs.doors import BrokenPromise as BrokenPromise
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
-from arena_envs.testing import environment, rules, views
+from arena_envs.testing import environment, knowledge, messages, pictures, rules, texts
 from arena_envs.testing.sample import Sample as Sample
 from arena_envs.testing.sample import demand
 from arena_envs.testing.sample import draw_sample as draw_sample
@@ -66,25 +66,25 @@ def check_page(game: Any) -> None:
 
 
 CHECKS: tuple[Callable[[Sample], None], ...] = (
-    views.check_complete,
+    knowledge.check_complete,
     rules.check_actions,
     rules.check_returns,
     rules.check_measures,
     rules.check_purity,
     rules.check_pays,
-    views.check_texts,
-    views.check_parse,
-    views.check_hostile_texts,
-    views.check_read_back,
-    views.check_strictness,
-    views.check_knowledge,
-    views.check_resampling,
-    views.check_hidden,
-    views.check_scenes,
-    views.check_messages,
-    views.check_long_talk,
+    texts.check_texts,
+    texts.check_parse,
+    texts.check_hostile_texts,
+    texts.check_read_back,
+    texts.check_strictness,
+    knowledge.check_knowledge,
+    knowledge.check_resampling,
+    knowledge.check_hidden,
+    pictures.check_scenes,
+    messages.check_messages,
+    messages.check_long_talk,
     rules.check_rounds,
-    views.check_sufficiency,
+    knowledge.check_sufficiency,
     rules.check_forfeit,
     environment.check_pettingzoo,
     environment.check_seeds,

@@ -21,7 +21,7 @@ from arena_wrappers import (
     parse_reply,
 )
 from arena_wrappers.prompts import legal_texts, neutralise
-from arena_wrappers.prompts.messages import language_named
+from arena_wrappers.prompts.languages import language_named
 
 KUHN = arena_envs.make_game("kuhn_poker")
 DEALT = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)

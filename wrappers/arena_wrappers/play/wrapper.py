@@ -86,7 +86,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             `"raise"`: ValueError, and nothing changes.
         penalty: cost of an invalid reply for its agent, in the `format` part.
         max_retries: how often an agent is asked again at one decision.
-        parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.formats`.
+        parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.parsing`.
         seats: options of some seats, by number: `PromptOptions`, or a mapping of their
             fields. They override those of policies.
         **words: persona, language, system, turn and again, as in `PromptOptions`.

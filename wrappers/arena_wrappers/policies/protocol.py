@@ -16,7 +16,7 @@ from arena_wrappers.prompts import (
     messages,
     reply_format_named,
 )
-from arena_wrappers.prompts.formats import UNFINISHED
+from arena_wrappers.prompts.parsing import UNFINISHED
 from arena_wrappers.records import Generation, Turn
 
 

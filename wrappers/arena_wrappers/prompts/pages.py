@@ -8,7 +8,8 @@ from typing import Any
 
 from arena_envs.game import AnyGame, random_states
 from arena_envs.testing import page_of
-from arena_wrappers.prompts.messages import Message, PromptOptions, messages
+from arena_wrappers.prompts.messages import Message, messages
+from arena_wrappers.prompts.options import PromptOptions
 
 MAX_PROMPTS = 200  # prompts in a mean length
 MAX_TURNS = 50  # random turns, in search of a prompt of each seat
