@@ -117,7 +117,6 @@ OTHERS = {
     "games/kits/words.py:shipped_rows": SHIPPED,
     "games/kits/words.py:word_lists": SHIPPED,
     "scenes/svg.py:the module": SHIPPED,
-    "testing/sample.py:demand": SHIPPED,
     "adapters/openspiel.py:from_openspiel": SHIPPED,
     "adapters/textarena.py:from_textarena": SHIPPED,
     "prompts/languages.py:language_named": SHIPPED,

@@ -57,12 +57,21 @@ def check_page(game: Any) -> None:
     page = page_of(game)
     demand(bool(page), "the module of a game has a docstring, which is its page")
     rule = "the page starts with a title, a colon and a sentence, and then a blank line"
-    demand(bool(re.match(r"[^\n:|]+: [^\n|]+(\n[^\n|]+)*\n\n", page)), rule, page)
+    demand(
+        bool(re.match(r"[^\n:|]+: [^\n|]+(\n[^\n|]+)*\n\n", page)),
+        rule,
+        page,
+        fix="Start it as in 'Nim: take objects from piles.'",
+    )
     rows = tuple(re.findall(r"^\| (\w[\w ]*?) +\|", page, re.MULTILINE))
     rule = f"the table of the page has the rows Property, {', '.join(PAGE_ROWS)}"
     demand(rows == ("Property", *PAGE_ROWS), rule, rows)
     rule = "the rules follow the table of the page"
-    demand("\n\n" in page.partition("| Source")[2], rule)
+    demand(
+        "\n\n" in page.partition("| Source")[2],
+        rule,
+        fix="Write the rules below the table, after a blank line.",
+    )
 
 
 CHECKS: tuple[Callable[[Sample], None], ...] = (

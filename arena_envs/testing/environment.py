@@ -48,9 +48,18 @@ def check_seeds(sample: Sample) -> None:
         for env in (used, fresh):
             env.reset(seed=seed)
         rule = "the same seed and actions give the same episode"
-        demand(record(used, seed) == record(fresh, seed), rule, seed)
+        demand(
+            record(used, seed) == record(fresh, seed),
+            rule,
+            seed,
+            fix="Take chance from chance_outcomes alone, and compute everything else from the state.",
+        )
     rule = "the global generators of random and numpy are neither read nor written"
-    demand(_global_generators() == before, rule)
+    demand(
+        _global_generators() == before,
+        rule,
+        fix="Take chance from chance_outcomes and from the rng of resample alone.",
+    )
 
 
 def check_copies(sample: Sample) -> None:
@@ -65,7 +74,12 @@ def check_copies(sample: Sample) -> None:
         first = record(env, 0, MAX_COMPARED)
         for name, other in copies.items():
             rule = f"an environment copied by {name} goes on alike"
-            demand(record(other, 0, MAX_COMPARED) == first, rule, seed)
+            demand(
+                record(other, 0, MAX_COMPARED) == first,
+                rule,
+                seed,
+                fix="Make the state immutable and picklable, and keep nothing in the game between calls.",
+            )
 
 
 def check_refusals(sample: Sample) -> None:
@@ -81,19 +95,34 @@ def check_refusals(sample: Sample) -> None:
             continue
         mask = env.observe(env.agent_selection)["action_mask"]
         rule = "the action mask shows the legal actions"
-        demand(mask.nonzero()[0].tolist() == list(legal), rule, mask)
+        demand(
+            mask.nonzero()[0].tolist() == list(legal),
+            rule,
+            mask,
+            fix="Make legal_actions depend on the state alone.",
+        )
         before = shown(env)
         illegal = np.flatnonzero(mask == 0)[:100].tolist()
         for action in (*GARBAGE, *illegal):
             _check_refusal(env, action, "legal are")
-        demand(shown(env) == before, "a refused action changes nothing", seed)
+        demand(
+            shown(env) == before,
+            "a refused action changes nothing",
+            seed,
+            fix="Make apply return a new state and leave the old one as it is.",
+        )
 
 
 def _check_refusal(env: GameEnv, action: Any, wanted: str) -> None:
     try:
         env.step(action)
     except ValueError as error:
-        demand(wanted in str(error), f"a refusal says {wanted!r}", error)
+        demand(
+            wanted in str(error),
+            f"a refusal says {wanted!r}",
+            error,
+            fix="Leave the check of actions to the environment.",
+        )
     else:
         demand(False, "what is no legal action is refused", action)
 
@@ -112,10 +141,21 @@ def check_replay(sample: Sample) -> None:
         state = game.initial_state()
         for action in env.actions:
             state = game.apply(state, action)
-        demand(state == env.game_state, "an episode can be replayed", state)
+        demand(
+            state == env.game_state,
+            "an episode can be replayed",
+            state,
+            fix="Make apply depend on the state and the action alone.",
+        )
         rule = "the rewards of a seat add up to its return"
         close = np.allclose(totals, game.returns(state), atol=1e-9)
-        demand(close, rule, totals, game.returns(state))
+        demand(
+            close,
+            rule,
+            totals,
+            game.returns(state),
+            fix="Make returns give what has been paid since the start of the episode.",
+        )
 
 
 def check_gymnasium(sample: Sample) -> None:
@@ -156,7 +196,12 @@ def shown(env: GameEnv) -> list[Any]:
     for agent in env.possible_agents:
         observation = env.observe(agent)
         inside = env.observation_space(agent).contains(observation)
-        demand(inside, "an observation lies in its space", observation)
+        demand(
+            inside,
+            "an observation lies in its space",
+            observation,
+            fix="Make observe and features fit the observation space of the environment.",
+        )
         values = observation.values()
         views.append([v.tobytes() if hasattr(v, "tobytes") else v for v in values])
     flags = dict(env.terminations), dict(env.truncations), dict(env.rewards)

@@ -44,6 +44,7 @@ def check_knowledge(sample: Sample) -> None:
                     known == shown,
                     "states with one information state have the same text, features and legal actions; "
                     f"got {difference(known, shown)}",
+                    fix="Add what differs to information_state, or do not show it to this seat.",
                 )
             if player >= 0:
                 _check_features(game, state, player, seen)
@@ -60,6 +61,7 @@ def _check_features(game: AnyGame, state: Any, seat: int, seen: dict[Any, Any]) 
         known == text,
         "features tell apart what the text tells the seat to move; "
         f"got {difference((known,), (text,))}",
+        fix="Put what differs between these texts into features.",
     )
 
 
@@ -71,6 +73,7 @@ def _check_past(
         seen.setdefault((seat, key, "past"), past) == past,
         "one information state has one past of the seat (perfect recall)",
         key,
+        fix="Put the seat's own actions, and what it has seen, into information_state.",
     )
 
 
@@ -89,7 +92,10 @@ def check_resampling(sample: Sample) -> None:
             drawn = game.resample(state, seat, random.Random(1))
             again = game.resample(state, seat, random.Random(1))
             demand(
-                drawn == again, "resample draws from the given generator alone", again
+                drawn == again,
+                "resample draws from the given generator alone",
+                again,
+                fix="Draw with the argument rng.",
             )
             random_episode(game, drawn, random.Random(2))
 
@@ -97,17 +103,22 @@ def check_resampling(sample: Sample) -> None:
 def _check_draw(game: AnyGame, state: Any, seat: int, drawn: Any) -> None:
     rule = "resample does not change the seat to move"
     alike = game.current_player(drawn) == game.current_player(state)
-    demand(alike, rule, drawn)
+    demand(alike, rule, drawn, fix="Redraw only what the seat cannot see.")
     key, found = (game.information_state(s, seat) for s in (state, drawn))
     rule = "resample keeps the information state of the seat"
-    demand(found == key, rule, found, key)
+    demand(found == key, rule, found, key, fix="Redraw only what the seat cannot see.")
     shown, again = view(game, state, seat), view(game, drawn, seat)
     rule = "resample keeps the text, features and mask of the seat; got "
-    demand(shown == again, rule + difference(shown, again))
+    demand(
+        shown == again,
+        rule + difference(shown, again),
+        fix="Redraw only what the seat cannot see.",
+    )
     demand(
         drawn == state or game.information == "imperfect",
         "a perfect-information game has nothing to resample",
         drawn,
+        fix="Return the given state, or declare information = 'imperfect'.",
     )
 
 
@@ -123,12 +134,14 @@ def check_hidden(sample: Sample) -> None:
             game.information == "imperfect",
             "in a perfect-information game each state has its own information state",
             *(state, twin),
+            fix="Return the state as information_state, or declare 'imperfect'.",
         )
         shown, again = view(game, state, seat), view(game, twin, seat)
         demand(
             shown == again,
             "what a seat cannot know shows in no text, features or mask; got "
             + difference(shown, again),
+            fix="Do not show what differs, or put it into information_state.",
         )
     for state, twin, seat in hidden[:20]:
         draws = (game.resample(state, seat, rng) for _ in range(MAX_DRAWS))
@@ -136,6 +149,7 @@ def check_hidden(sample: Sample) -> None:
             any(drawn != state for drawn in draws),
             "resample also draws other states that the seat cannot tell from this one",
             *(state, twin),
+            fix="Redraw all that the seat cannot see.",
         )
 
 
@@ -206,6 +220,7 @@ def check_sufficiency(sample: Sample) -> None:
             legal == again,
             "one text at a seat's turn has one set of legal actions",
             *(text, legal, again),
+            fix="Put into the text what decides which actions are legal.",
         )
         if game.information == "perfect":
             _check_same_play(game, text, known, state)
@@ -218,6 +233,7 @@ def _check_same_play(game: AnyGame, text: str, one: Any, other: Any) -> None:
         paid[0] == paid[1],
         "one text of a perfect-information game has one return of each seat",
         *(text, *paid),
+        fix="Put into the text what the seats have been paid.",
     )
     for action in list(game.legal_actions(one))[:MAX_ACTIONS]:
         follow = [_following(game, game.apply(s, action)) for s in (one, other)]
@@ -226,6 +242,7 @@ def _check_same_play(game: AnyGame, text: str, one: Any, other: Any) -> None:
             "one text of a perfect-information game, and one action, lead to the same "
             "returns and texts",
             *(text, *_unequal(*follow)),
+            fix="Put into the text what decides the difference.",
         )
 
 

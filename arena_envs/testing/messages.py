@@ -74,6 +74,7 @@ def _follow(
                 not any(words in text for words in MESSAGES),
                 "no legal action has the words of a message",
                 text,
+                fix="Make legal_actions give a finite core of utterances without messages.",
             )
         if player == TERMINAL:
             return
@@ -93,13 +94,27 @@ def _compare_heard(game: AnyGame, one: Any, other: Any, seat: int) -> None:
         return  # the words decided how the game ended, which a seat may be told
     keys = [game.information_state(state, seat) for state in (one, other)]
     rule = "a message is in no information state of a seat outside its audience"
-    demand(keys[0] == keys[1], rule, *keys)
+    demand(
+        keys[0] == keys[1],
+        rule,
+        *keys,
+        fix="Remove messages that a seat does not read from what it knows and is shown.",
+    )
     shown, again = view(game, one, seat), view(game, other, seat)
     rule = "a message shows in no text, features or mask of a seat outside its audience"
-    demand(shown == again, f"{rule}; got {difference(shown, again)}")
+    demand(
+        shown == again,
+        f"{rule}; got {difference(shown, again)}",
+        fix="Remove messages that a seat does not read from what it knows and is shown.",
+    )
     alike = scene_of(game, one, seat) == scene_of(game, other, seat)
     rule = "a message shows in no scene of a seat outside its audience"
-    demand(alike, rule, seat)
+    demand(
+        alike,
+        rule,
+        seat,
+        fix="Remove messages that a seat does not read from what it knows and is shown.",
+    )
 
 
 def check_long_talk(sample: Sample) -> None:

@@ -36,7 +36,9 @@ def check_scenes(sample: Sample) -> None:
             scene = scene_of(game, state, viewer)
             _check_tones(scene)
             for drawn in (svg(scene), text_of(scene)):
-                demand(bool(drawn), "a scene can be drawn", scene)
+                demand(
+                    bool(drawn), "a scene can be drawn", scene, fix="Show something."
+                )
 
 
 def _compare(game: AnyGame, state: Any, twin: Any, seat: int) -> None:
@@ -49,6 +51,7 @@ def _compare(game: AnyGame, state: Any, twin: Any, seat: int) -> None:
         one == other,
         "what a seat cannot know shows in no scene of the seat",
         *_unequal(text_of(one).split("\n"), text_of(other).split("\n"), (one, other)),
+        fix="Read information_state instead of the state where something is hidden.",
     )
 
 

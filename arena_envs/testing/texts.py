@@ -39,7 +39,12 @@ def check_texts(sample: Sample) -> None:
         demand(not UNPRINTED.search(rules), rule, rules)
         rule = f"rules have at most {MAX_RULES} characters"
         demand(len(rules) <= MAX_RULES, rule, len(rules))
-        demand(rules == game.rules(seat), "rules are the same at every call", rules)
+        demand(
+            rules == game.rules(seat),
+            "rules are the same at every call",
+            rules,
+            fix="Compute rules from the seat and the parameters alone.",
+        )
     for state in sample.states():
         for seat in range(game.num_players):
             _check_text(game.observe(state, seat))
@@ -59,7 +64,12 @@ def _check_text(text: str) -> None:
     )
     demand(text.isascii(), "a text is ASCII", text)
     rule = f"a text has at most {MAX_TEXT} characters"
-    demand(len(text) <= MAX_TEXT, rule, len(text))
+    demand(
+        len(text) <= MAX_TEXT,
+        rule,
+        len(text),
+        fix="Shorten the text, such as by leaving out the oldest turns.",
+    )
 
 
 def check_parse(sample: Sample) -> None:
@@ -74,7 +84,12 @@ def check_parse(sample: Sample) -> None:
             pairs = rng.sample(pairs, MAX_READ)
         for action, text in pairs:
             rule = "action_text is ASCII on one line, with single blanks"
-            demand(text == " ".join(text.split()) != "" and text.isascii(), rule, text)
+            demand(
+                text == " ".join(text.split()) != "" and text.isascii(),
+                rule,
+                text,
+                fix="Write action texts such as 'take 1 from pile 2'.",
+            )
             rule = (
                 f"action_text has none of {MARKS}, which lists and replies are made of"
             )
@@ -130,7 +145,12 @@ def _check_refused(game: AnyGame, state: object, said: str) -> None:
         found = game.parse(state, said)
     except IllegalAction:
         return
-    demand(False, f"parse refuses {said!r:.80}", found)
+    demand(
+        False,
+        f"parse refuses {said!r:.80}",
+        found,
+        fix="Compare the whole text with the texts of legal actions, as BaseGame.parse does.",
+    )
 
 
 NUM_READ_BACK = 8  # states in which odd texts are read back
@@ -181,7 +201,15 @@ def _check_read_back(game: AnyGame, state: object, said: str) -> None:
     except IllegalAction as error:
         again = error
     rule = "parse reads back the text of what it has read, as a replay does"
-    demand(again == action, rule, said, record, action, again)
+    demand(
+        again == action,
+        rule,
+        said,
+        record,
+        action,
+        again,
+        fix="Make action_text write all that parse reads.",
+    )
 
 
 def check_hostile_texts(sample: Sample) -> None:
@@ -213,7 +241,12 @@ def _check_markup(game: AnyGame, state: object, said: str, markup: str) -> None:
     for seat in set(range(game.num_players)) - {speaker}:
         shown = game.observe(after, seat)
         rule = f"observe breaks {markup!r} in what another seat wrote"
-        demand(markup not in shown, rule, shown)
+        demand(
+            markup not in shown,
+            rule,
+            shown,
+            fix="Show the words of another seat by arena_envs.hostile.quoted.",
+        )
 
 
 def check_refusal(game: AnyGame, state: object, text: str) -> None:
@@ -223,18 +256,35 @@ def check_refusal(game: AnyGame, state: object, text: str) -> None:
     try:
         action = game.parse(state, text)
     except IllegalAction:
-        demand(text not in texts, "parse reads the text of a legal action", text)
+        demand(
+            text not in texts,
+            "parse reads the text of a legal action",
+            text,
+            fix="Accept the texts of all legal actions.",
+        )
         return
     if game.num_actions is None:
         rule = "parse gives a hashable action, and none when nobody is to move"
-        demand(bool(legal) and isinstance(hash(action), int), rule, action)
+        demand(
+            bool(legal) and isinstance(hash(action), int),
+            rule,
+            action,
+            fix="Return an immutable value, and raise IllegalAction if nobody is to move.",
+        )
         rule = "parse reads back the text of what it has read, as a replay does"
-        demand(game.parse(state, game.action_text(state, action)) == action, rule, text)
+        demand(
+            game.parse(state, game.action_text(state, action)) == action,
+            rule,
+            text,
+            fix="Make action_text write all that parse reads.",
+        )
         after = game.apply(state, action)
         for seat in range(game.num_players):
             game.observe(after, seat).encode()
         return
     rule = f"parse gives a legal action or raises IllegalAction for {text[:80]!r}"
-    demand(action in legal, rule, action)
+    demand(
+        action in legal, rule, action, fix="Raise IllegalAction for every other text."
+    )
     rule = "parse refuses a text that names no action"
     demand(text not in ("", " ", "no such action", "x" * 100_000), rule, text)
