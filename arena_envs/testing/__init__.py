@@ -37,7 +37,13 @@ from arena_envs.testing.twin import twin_values as twin_values
 from arena_envs.transforms import innermost
 
 PAGE_ROWS = (
-    *("Create", "Agents", "Kind", "Actions", "Rewards", "Length", "Known value"),
+    "Create",
+    "Agents",
+    "Kind",
+    "Actions",
+    "Rewards",
+    "Length",
+    "Known value",
     "Source",
 )
 
@@ -169,13 +175,13 @@ def _run(check: Callable[..., Any], game: AnyGame, *args: Any) -> Any:
             str(error) or f"{game!r}: {_call_of(game, error)}"
         ) from error
     except Exception as error:  # of the game's own code, which may raise anything
-        what = f"raised {type(error).__name__}: {error}"
+        problem = f"raised {type(error).__name__}: {error}"
         if call := _call_of(game, error):
             raise BrokenPromise(
-                f"{game!r} breaks a rule: {call[0]} {what} ({call[1]})"
+                f"{game!r} breaks a rule: {call[0]} {problem} ({call[1]})"
             ) from error
         title = str(check.__doc__).partition("\n")[0]
-        raise BrokenPromise(f"{game!r} breaks a rule: {title} It {what}") from error
+        raise BrokenPromise(f"{game!r} breaks a rule: {title} It {problem}") from error
 
 
 def _call_of(game: AnyGame, error: Exception) -> tuple[str, str] | None:
@@ -192,7 +198,7 @@ def _call_of(game: AnyGame, error: Exception) -> tuple[str, str] | None:
             continue
         names = code.co_varnames[1 : code.co_argcount]
         values = [frame.f_locals.get(name) for name in names]
-        told = [
+        arguments = [
             f"{value!r:.60}"
             if isinstance(value, int | str) and name != "state"
             else name
@@ -200,5 +206,5 @@ def _call_of(game: AnyGame, error: Exception) -> tuple[str, str] | None:
         ]
         file = code.co_filename
         line = [number for f, number in frames if f.f_code.co_filename == file][-1]
-        return f"{code.co_name}({', '.join(told)})", f"{Path(file).name}:{line}"
+        return f"{code.co_name}({', '.join(arguments)})", f"{Path(file).name}:{line}"
     return None

@@ -29,7 +29,7 @@ def check_complete(sample: Sample) -> None:
 def check_knowledge(sample: Sample) -> None:
     """The information state determines the view and, with perfect recall, the past."""
     game = sample.game
-    seen: dict[Any, Any] = {}
+    first_views: dict[Any, Any] = {}
     for episode in sample.episodes:
         pasts: list[tuple[Any, ...]] = [()] * game.num_players
         for state, action in episode:
@@ -38,39 +38,41 @@ def check_knowledge(sample: Sample) -> None:
                 continue
             for seat in range(game.num_players):
                 key = game.information_state(state, seat)
-                shown = view(game, state, seat)
-                known = seen.setdefault((seat, key), shown)
+                seat_view = view(game, state, seat)
+                first_view = first_views.setdefault((seat, key), seat_view)
                 demand(
-                    known == shown,
+                    first_view == seat_view,
                     "states with one information state have the same text, features and legal actions; "
-                    f"got {difference(known, shown)}",
+                    f"got {difference(first_view, seat_view)}",
                     fix="Add what differs to information_state, or do not show it to this seat.",
                 )
             if player >= 0:
-                _check_features(game, state, player, seen)
+                _check_features(game, state, player, first_views)
                 if game.information == "imperfect":
-                    _check_past(game, state, player, pasts[player], seen)
+                    _check_past(game, state, player, pasts[player], first_views)
                     key = game.information_state(state, player)
                     pasts[player] = (key, action)  # the key stands for the earlier past
 
 
-def _check_features(game: AnyGame, state: Any, seat: int, seen: dict[Any, Any]) -> None:
+def _check_features(
+    game: AnyGame, state: Any, seat: int, first_views: dict[Any, Any]
+) -> None:
     text, features, _ = view(game, state, seat)
-    known = seen.setdefault((seat, features, "text"), text)
+    first_text = first_views.setdefault((seat, features, "text"), text)
     demand(
-        known == text,
+        first_text == text,
         "features tell apart what the text tells the seat to move; "
-        f"got {difference((known,), (text,))}",
+        f"got {difference((first_text,), (text,))}",
         fix="Put what differs between these texts into features.",
     )
 
 
 def _check_past(
-    game: AnyGame, state: Any, seat: int, past: Any, seen: dict[Any, Any]
+    game: AnyGame, state: Any, seat: int, past: Any, first_views: dict[Any, Any]
 ) -> None:
     key = game.information_state(state, seat)
     demand(
-        seen.setdefault((seat, key, "past"), past) == past,
+        first_views.setdefault((seat, key, "past"), past) == past,
         "one information state has one past of the seat (perfect recall)",
         key,
         fix="Put the seat's own actions, and what it has seen, into information_state.",
@@ -82,42 +84,48 @@ def check_resampling(sample: Sample) -> None:
     game, rng = sample.game, random.Random(0)
     for state in sample.states():
         for seat in range(game.num_players):
-            drawn = game.resample(state, seat, rng)
-            if drawn is not state:
-                _check_draw(game, state, seat, drawn)
+            twin = game.resample(state, seat, rng)
+            if twin is not state:
+                _check_draw(game, state, seat, twin)
     if game.information == "perfect":
         return
     for state in sample.states(5):
         for seat in range(game.num_players):
-            drawn = game.resample(state, seat, random.Random(1))
-            again = game.resample(state, seat, random.Random(1))
+            twin = game.resample(state, seat, random.Random(1))
+            second_twin = game.resample(state, seat, random.Random(1))
             demand(
-                drawn == again,
+                twin == second_twin,
                 "resample draws from the given generator alone",
-                again,
+                second_twin,
                 fix="Draw with the argument rng.",
             )
-            random_episode(game, drawn, random.Random(2))
+            random_episode(game, twin, random.Random(2))
 
 
-def _check_draw(game: AnyGame, state: Any, seat: int, drawn: Any) -> None:
+def _check_draw(game: AnyGame, state: Any, seat: int, twin: Any) -> None:
     rule = "resample does not change the seat to move"
-    alike = game.current_player(drawn) == game.current_player(state)
-    demand(alike, rule, drawn, fix="Redraw only what the seat cannot see.")
-    key, found = (game.information_state(s, seat) for s in (state, drawn))
+    alike = game.current_player(twin) == game.current_player(state)
+    demand(alike, rule, twin, fix="Redraw only what the seat cannot see.")
+    key, twin_key = (game.information_state(s, seat) for s in (state, twin))
     rule = "resample keeps the information state of the seat"
-    demand(found == key, rule, found, key, fix="Redraw only what the seat cannot see.")
-    shown, again = view(game, state, seat), view(game, drawn, seat)
+    demand(
+        twin_key == key,
+        rule,
+        twin_key,
+        key,
+        fix="Redraw only what the seat cannot see.",
+    )
+    seat_view, twin_view = view(game, state, seat), view(game, twin, seat)
     rule = "resample keeps the text, features and mask of the seat; got "
     demand(
-        shown == again,
-        rule + difference(shown, again),
+        seat_view == twin_view,
+        rule + difference(seat_view, twin_view),
         fix="Redraw only what the seat cannot see.",
     )
     demand(
-        drawn == state or game.information == "imperfect",
+        twin == state or game.information == "imperfect",
         "a perfect-information game has nothing to resample",
-        drawn,
+        twin,
         fix="Return the given state, or declare information = 'imperfect'.",
     )
 
@@ -133,22 +141,24 @@ def check_hidden(sample: Sample) -> None:
         demand(
             game.information == "imperfect",
             "in a perfect-information game each state has its own information state",
-            *(state, twin),
+            state,
+            twin,
             fix="Return the state as information_state, or declare 'imperfect'.",
         )
-        shown, again = view(game, state, seat), view(game, twin, seat)
+        seat_view, twin_view = view(game, state, seat), view(game, twin, seat)
         demand(
-            shown == again,
+            seat_view == twin_view,
             "what a seat cannot know shows in no text, features or mask; got "
-            + difference(shown, again),
+            + difference(seat_view, twin_view),
             fix="Do not show what differs, or put it into information_state.",
         )
     for state, twin, seat in hidden[:20]:
         draws = (game.resample(state, seat, rng) for _ in range(MAX_DRAWS))
         demand(
-            any(drawn != state for drawn in draws),
+            any(draw != state for draw in draws),
             "resample also draws other states that the seat cannot tell from this one",
-            *(state, twin),
+            state,
+            twin,
             fix="Redraw all that the seat cannot see.",
         )
 
@@ -173,8 +183,10 @@ def _twins(
     game: AnyGame, episode: Episode, index: int, rng: random.Random
 ) -> Iterator[tuple[Any, Any]]:
     """Pairs of decision states: of an episode, and after another action at `index`."""
-    twin, played = episode[index]
-    others = [action for action in possible_actions(game, twin) if action != played]
+    twin, action_of_episode = episode[index]
+    others = [
+        action for action in possible_actions(game, twin) if action != action_of_episode
+    ]
     if not others:
         return
     twin = game.apply(twin, rng.choice(others))
@@ -205,43 +217,50 @@ def check_sufficiency(sample: Sample) -> None:
     find a text without a public fact, such as the size of the pot.
     """
     game, num_pairs = sample.game, 0
-    seen: dict[tuple[int, str], Any] = {}
+    first_states: dict[tuple[int, str], Any] = {}
     for state in sample.states():
         seat = game.current_player(state)
         if seat < 0:
             continue
         text = game.observe(state, seat)
-        known = seen.setdefault((seat, text), state)
-        if known == state or num_pairs == MAX_PAIRS:
+        first_state = first_states.setdefault((seat, text), state)
+        if first_state == state or num_pairs == MAX_PAIRS:
             continue
         num_pairs += 1
-        legal, again = list(game.legal_actions(known)), list(game.legal_actions(state))
+        legal, second_legal = (
+            list(game.legal_actions(first_state)),
+            list(game.legal_actions(state)),
+        )
         demand(
-            legal == again,
+            legal == second_legal,
             "one text at a seat's turn has one set of legal actions",
-            *(text, legal, again),
+            text,
+            legal,
+            second_legal,
             fix="Put into the text what decides which actions are legal.",
         )
         if game.information == "perfect":
-            _check_same_play(game, text, known, state)
+            _check_same_play(game, text, first_state, state)
 
 
-def _check_same_play(game: AnyGame, text: str, one: Any, other: Any) -> None:
+def _check_same_play(game: AnyGame, text: str, first: Any, second: Any) -> None:
     """Two states with one text have the same returns, and so have their successors."""
-    paid = [game.returns(state) for state in (one, other)]
+    returns = [game.returns(state) for state in (first, second)]
     demand(
-        paid[0] == paid[1],
+        returns[0] == returns[1],
         "one text of a perfect-information game has one return of each seat",
-        *(text, *paid),
+        text,
+        *returns,
         fix="Put into the text what the seats have been paid.",
     )
-    for action in list(game.legal_actions(one))[:MAX_ACTIONS]:
-        follow = [_following(game, game.apply(s, action)) for s in (one, other)]
+    for action in list(game.legal_actions(first))[:MAX_ACTIONS]:
+        follow = [_following(game, game.apply(s, action)) for s in (first, second)]
         demand(
             follow[0] == follow[1],
             "one text of a perfect-information game, and one action, lead to the same "
             "returns and texts",
-            *(text, *_unequal(*follow)),
+            text,
+            *first_difference(*follow),
             fix="Put into the text what decides the difference.",
         )
 
@@ -259,7 +278,9 @@ def _following(game: AnyGame, state: Any, depth: int = 0) -> list[Any]:
     return follow
 
 
-def _unequal(one: list[Any], other: list[Any], default: Any = ("", "")) -> Any:
+def first_difference(
+    first: list[Any], second: list[Any], default: Any = ("", "")
+) -> Any:
     """The first entries that differ."""
-    pairs = zip(one, other, strict=False)
+    pairs = zip(first, second, strict=False)
     return next((pair for pair in pairs if pair[0] != pair[1]), default)

@@ -41,35 +41,35 @@ def check_messages(sample: Sample) -> None:
     ]
     for episode, index in rng.sample(places, min(len(places), MAX_EXCHANGES)):
         state, action = episode[index]
-        said = [_with_message(game, state, action, words) for words in MESSAGES]
-        if None in said or said[0] == said[1]:
+        utterances = [_with_message(game, state, action, words) for words in MESSAGES]
+        if None in utterances or utterances[0] == utterances[1]:
             continue
         outside: set[int] = set()
-        if audience := getattr(said[0], "audience", ()):
+        if audience := getattr(utterances[0], "audience", ()):
             seats = set(range(game.num_players))
             outside = seats - {game.current_player(state), *audience}
-        one, other = (game.apply(state, each) for each in said)
-        _follow(game, one, other, outside, episode[index + 1 :], rng)
+        first, second = (game.apply(state, each) for each in utterances)
+        _follow(game, first, second, outside, episode[index + 1 :], rng)
 
 
 def _follow(
     game: AnyGame,
-    one: Any,
-    other: Any,
+    first: Any,
+    second: Any,
     outside: set[int],
-    rest: Episode,
+    remainder: Episode,
     rng: random.Random,
 ) -> None:
     """Compares what seats are shown after two messages, while both episodes go on alike."""
     for step in range(MAX_FOLLOWED):
-        player = game.current_player(one)
-        if game.current_player(other) != player:  # words may end a game, as in taboo
+        player = game.current_player(first)
+        if game.current_player(second) != player:  # words may end a game, as in taboo
             return
         if player != CHANCE:
             for seat in outside:
-                _compare_heard(game, one, other, seat)
-        for action in game.legal_actions(one):
-            text = game.action_text(one, action)
+                _compare_heard(game, first, second, seat)
+        for action in game.legal_actions(first):
+            text = game.action_text(first, action)
             demand(
                 not any(words in text for words in MESSAGES),
                 "no legal action has the words of a message",
@@ -78,21 +78,21 @@ def _follow(
             )
         if player == TERMINAL:
             return
-        actions = possible_actions(game, one)
-        action = rest[step][1] if step < len(rest) else None
+        actions = possible_actions(game, first)
+        action = remainder[step][1] if step < len(remainder) else None
         if action not in actions:
             action = rng.choice(actions)
-        if action not in possible_actions(game, other):
+        if action not in possible_actions(game, second):
             return
-        one, other = game.apply(one, action), game.apply(other, action)
+        first, second = game.apply(first, action), game.apply(second, action)
 
 
-def _compare_heard(game: AnyGame, one: Any, other: Any, seat: int) -> None:
-    if game.current_player(one) == TERMINAL and game.returns(one) != game.returns(
-        other
+def _compare_heard(game: AnyGame, first: Any, second: Any, seat: int) -> None:
+    if game.current_player(first) == TERMINAL and game.returns(first) != game.returns(
+        second
     ):
         return  # the words decided how the game ended, which a seat may be told
-    keys = [game.information_state(state, seat) for state in (one, other)]
+    keys = [game.information_state(state, seat) for state in (first, second)]
     rule = "a message is in no information state of a seat outside its audience"
     demand(
         keys[0] == keys[1],
@@ -100,14 +100,14 @@ def _compare_heard(game: AnyGame, one: Any, other: Any, seat: int) -> None:
         *keys,
         fix="Remove messages that a seat does not read from what it knows and is shown.",
     )
-    shown, again = view(game, one, seat), view(game, other, seat)
+    first_view, second_view = view(game, first, seat), view(game, second, seat)
     rule = "a message shows in no text, features or mask of a seat outside its audience"
     demand(
-        shown == again,
-        f"{rule}; got {difference(shown, again)}",
+        first_view == second_view,
+        f"{rule}; got {difference(first_view, second_view)}",
         fix="Remove messages that a seat does not read from what it knows and is shown.",
     )
-    alike = scene_of(game, one, seat) == scene_of(game, other, seat)
+    alike = scene_of(game, first, seat) == scene_of(game, second, seat)
     rule = "a message shows in no scene of a seat outside its audience"
     demand(
         alike,
@@ -126,11 +126,13 @@ def check_long_talk(sample: Sample) -> None:
     if game.num_actions is not None:
         return
     state = game.initial_state()
-    for _, played in max(sample.episodes, key=len):
+    for _, action_of_episode in max(sample.episodes, key=len):
         if game.current_player(state) == TERMINAL:
             return
         actions = possible_actions(game, state)
-        action = played if played in actions else rng.choice(actions)
+        action = (
+            action_of_episode if action_of_episode in actions else rng.choice(actions)
+        )
         if game.current_player(state) >= 0:
             action = _at_length(game, state, action)
         state = game.apply(state, action)
@@ -156,9 +158,9 @@ def _at_length(game: AnyGame, state: Any, action: Any) -> Any:
 def _with_message(game: AnyGame, state: Any, action: Any, words: str) -> Any:
     """The action with these words as its message; None where the game reads none."""
     text = game.action_text(state, action)
-    for said in (f"{words}\n{text}", f"{text}: {words}"):
+    for reply in (f"{words}\n{text}", f"{text}: {words}"):
         try:
-            return game.parse(state, said)
+            return game.parse(state, reply)
         except IllegalAction:
             continue
     return None

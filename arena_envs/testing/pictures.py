@@ -16,7 +16,7 @@ from arena_envs.scenes import (
     text_of,
 )
 from arena_envs.scenes.shapes import TONES
-from arena_envs.testing.knowledge import _unequal, hidden_twins
+from arena_envs.testing.knowledge import first_difference, hidden_twins
 from arena_envs.testing.sample import Sample, demand
 
 NUM_STATES, NUM_DRAWN = 60, 4  # states whose scenes are compared, and that are drawn
@@ -35,22 +35,26 @@ def check_scenes(sample: Sample) -> None:
         for viewer in (None, *range(game.num_players)):
             scene = scene_of(game, state, viewer)
             _check_tones(scene)
-            for drawn in (svg(scene), text_of(scene)):
+            for drawing in (svg(scene), text_of(scene)):
                 demand(
-                    bool(drawn), "a scene can be drawn", scene, fix="Show something."
+                    bool(drawing), "a scene can be drawn", scene, fix="Show something."
                 )
 
 
 def _compare(game: AnyGame, state: Any, twin: Any, seat: int) -> None:
     if game.current_player(state) == TERMINAL:
-        own = [game.returns(each)[seat] for each in (state, twin)]
-        if own[0] != own[1]:
+        seat_returns = [game.returns(each)[seat] for each in (state, twin)]
+        if seat_returns[0] != seat_returns[1]:
             return  # the seat is paid, so it can tell them apart
-    one, other = (scene_of(game, each, seat) for each in (state, twin))
+    scene, twin_scene = (scene_of(game, each, seat) for each in (state, twin))
     demand(
-        one == other,
+        scene == twin_scene,
         "what a seat cannot know shows in no scene of the seat",
-        *_unequal(text_of(one).split("\n"), text_of(other).split("\n"), (one, other)),
+        *first_difference(
+            text_of(scene).split("\n"),
+            text_of(twin_scene).split("\n"),
+            (scene, twin_scene),
+        ),
         fix="Read information_state instead of the state where something is hidden.",
     )
 

@@ -24,8 +24,12 @@ NUM_PAID = 200  # further random episodes that look for an early payment
 
 def check_knobs(game: AnyGame) -> None:
     """Knobs are parameters, and every value builds the game."""
-    given: Any = game
-    params = [f.name for f in fields(given) if f.init] if is_dataclass(given) else []
+    dataclass_game: Any = game
+    params = (
+        [f.name for f in fields(dataclass_game) if f.init]
+        if is_dataclass(dataclass_game)
+        else []
+    )
     for name, values in getattr(game, "knobs", {}).items():  # the fact is optional
         rule = "a knob is a parameter of the game, which is a dataclass"
         demand(name in params, rule, name, fix="Name a parameter in knobs.")
@@ -34,7 +38,7 @@ def check_knobs(game: AnyGame) -> None:
         demand(is_tuple and len(set(values)) == len(values), rule, values)
         for value in values:
             try:
-                replace(given, **{name: value})
+                replace(dataclass_game, **{name: value})
             except ValueError as error:
                 raise BrokenPromise(
                     f"every value of the knob {name!r} builds the game; got "
@@ -44,8 +48,12 @@ def check_knobs(game: AnyGame) -> None:
 
 def check_split(game: AnyGame) -> None:
     """Checks that the train and the test split share no instance."""
-    given: Any = game
-    params = [f.name for f in fields(given) if f.init] if is_dataclass(given) else []
+    dataclass_game: Any = game
+    params = (
+        [f.name for f in fields(dataclass_game) if f.init]
+        if is_dataclass(dataclass_game)
+        else []
+    )
     instances = tuple(getattr(game, "instances", ()))  # the fact is optional
     if not instances and "split" not in params:
         return
@@ -53,31 +61,64 @@ def check_split(game: AnyGame) -> None:
     demand(
         "split" in params, rule, fix="Draw the instances by arena_envs.game.of_split."
     )
-    found = {}
+    instances_by_split = {}
     for split in SPLITS:
         try:
-            found[split] = tuple(replace(given, split=split).instances)
+            instances_by_split[split] = tuple(
+                replace(dataclass_game, split=split).instances
+            )
         except ValueError as error:
             rule = "a game with instances can be built with both splits"
             demand(not instances, rule, error, fix="Hold instances out, or name none.")
             return
     rule = "instances of both splits, each listed once, if the game takes both"
-    each_once = all(len(set(one)) == len(one) > 0 for one in found.values())
-    demand(each_once, rule, *(one[:5] for one in found.values()))
-    shared = set(found["train"]) & set(found["test"])
+    each_once = all(
+        len(set(split_instances)) == len(split_instances) > 0
+        for split_instances in instances_by_split.values()
+    )
+    demand(
+        each_once,
+        rule,
+        *(split_instances[:5] for split_instances in instances_by_split.values()),
+    )
+    shared = set(instances_by_split["train"]) & set(instances_by_split["test"])
     rule = "the splits train and test share no instance"
     demand(not shared, rule, *sorted(shared, key=repr)[:3])
-    demand(given.split in SPLITS, "split is 'train' or 'test'", given.split)
+    demand(
+        dataclass_game.split in SPLITS,
+        "split is 'train' or 'test'",
+        dataclass_game.split,
+    )
 
 
 METHODS = (
-    *("initial_state", "current_player", "chance_outcomes", "legal_actions", "apply"),
-    *("returns", "observe", "information_state", "features", "action_text", "parse"),
-    *("rules", "resample", "forfeit", "default_action"),
+    "initial_state",
+    "current_player",
+    "chance_outcomes",
+    "legal_actions",
+    "apply",
+    "returns",
+    "observe",
+    "information_state",
+    "features",
+    "action_text",
+    "parse",
+    "rules",
+    "resample",
+    "forfeit",
+    "default_action",
 )
 FACTS = (
-    *("num_players", "num_actions", "kind", "information", "simultaneous", "zero_sum"),
-    *("min_return", "max_return", "max_turns", "teams"),
+    "num_players",
+    "num_actions",
+    "kind",
+    "information",
+    "simultaneous",
+    "zero_sum",
+    "min_return",
+    "max_return",
+    "max_turns",
+    "teams",
 )
 
 
@@ -106,36 +147,40 @@ def check_measures(sample: Sample) -> None:
     for state in sample.states():
         if game.current_player(state) != TERMINAL:
             continue
-        found = dict(game.measures(state))
+        measures = dict(game.measures(state))
         rule = "measures are finite floats by name"
         finite = all(
             type(name) is str and type(value) is float and math.isfinite(value)
-            for name, value in found.items()
+            for name, value in measures.items()
         )
-        demand(finite, rule, found)
+        demand(finite, rule, measures)
         demand(
-            dict(game.measures(state)) == found,
+            dict(game.measures(state)) == measures,
             "measures are deterministic",
-            found,
+            measures,
             fix="Compute measures from the state alone.",
         )
         rule = "measures have the same names in every last state"
         demand(
-            names is None or names == found.keys(),
+            names is None or names == measures.keys(),
             rule,
-            found,
+            measures,
             fix="Give each measure in every last state; 0.0 where it does not apply.",
         )
-        names = found.keys()
+        names = measures.keys()
 
 
 def check_facts(game: AnyGame) -> None:
     """The declared facts have their types and make sense by themselves."""
     rule = "num_players is an integer above 0"
     demand(type(game.num_players) is int and game.num_players > 0, rule)
-    n = game.num_actions
+    num_actions = game.num_actions
     rule = "num_actions is an integer above 0, or None in a language game"
-    demand(n is None or (type(n) is int and n > 0), rule, n)
+    demand(
+        num_actions is None or (type(num_actions) is int and num_actions > 0),
+        rule,
+        num_actions,
+    )
     kinds = ("competitive", "cooperative", "mixed")
     demand(game.kind in kinds, f"kind is one of {', '.join(kinds)}", game.kind)
     rule = "information is 'perfect' or 'imperfect'"
@@ -147,9 +192,14 @@ def check_facts(game: AnyGame) -> None:
     demand(finite, "min_return and max_return are finite and in order", low, high)
     rule = "max_turns is an integer above 0"
     demand(type(game.max_turns) is int and game.max_turns > 0, rule, game.max_turns)
-    most = getattr(game, "max_chance_nodes", None)
+    max_chance_nodes = getattr(game, "max_chance_nodes", None)
     rule = "max_chance_nodes is an integer of at least 0, or None"
-    demand(most is None or (type(most) is int and most >= 0), rule, most)
+    demand(
+        max_chance_nodes is None
+        or (type(max_chance_nodes) is int and max_chance_nodes >= 0),
+        rule,
+        max_chance_nodes,
+    )
     rule = "teams has an entry for each seat"
     demand(len(game.teams) == game.num_players, rule, game.teams)
     rule = "all seats of a cooperative game are in one team"
@@ -162,9 +212,9 @@ def check_facts(game: AnyGame) -> None:
         fix="Declare kind = 'competitive' or zero_sum = False.",
     )
     rule = "a copy of the game equals it and hashes alike"
-    for other in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
+    for game_copy in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
         demand(
-            other == game and hash(other) == hash(game),
+            game_copy == game and hash(game_copy) == hash(game),
             rule,
             fix="Make the game a frozen dataclass of its parameters.",
         )
@@ -349,7 +399,7 @@ def check_forfeit(sample: Sample) -> None:
         if game.current_player(state) == TERMINAL:
             continue
         for seat in range(game.num_players):
-            returns, paid = game.forfeit(state, seat), game.returns(state)
+            returns, returns_so_far = game.forfeit(state, seat), game.returns(state)
             rule = "a forfeit gives a return to each seat"
             demand(len(returns) == game.num_players, rule, returns)
             inside = all(game.min_return <= r <= game.max_return for r in returns)
@@ -359,7 +409,9 @@ def check_forfeit(sample: Sample) -> None:
                 returns,
                 fix="Correct forfeit, min_return or max_return.",
             )
-            for team, after, before in zip(game.teams, returns, paid, strict=True):
+            for team, after, before in zip(
+                game.teams, returns, returns_so_far, strict=True
+            ):
                 if team == game.teams[seat]:
                     demand(
                         after <= max(before, game.min_return),
@@ -417,35 +469,38 @@ def check_rounds(sample: Sample) -> None:
 
 
 def _check_round(game: AnyGame, start: Any, rng: random.Random) -> None:
-    one = other = start
+    first = second = start
     for player in range(game.num_players):
         for seat in range(player, game.num_players):
-            for state in (one, other):
+            for state in (first, second):
                 _check_alike(game, start, state, seat)
         demand(
-            game.returns(one) == game.returns(start),
+            game.returns(first) == game.returns(start),
             "nothing is paid before the end of a round",
-            game.returns(one),
+            game.returns(first),
             fix="Pay after the last seat's choice, or set simultaneous = False.",
         )
         if player == game.num_players - 1:
             return
-        action = rng.choice(game.legal_actions(one))
-        chosen = game.apply(one, action)
-        _check_alike(game, chosen, game.apply(other, action), player)
-        one, other = chosen, game.apply(other, rng.choice(game.legal_actions(other)))
+        action = rng.choice(game.legal_actions(first))
+        after_choice = game.apply(first, action)
+        _check_alike(game, after_choice, game.apply(second, action), player)
+        first, second = (
+            after_choice,
+            game.apply(second, rng.choice(game.legal_actions(second))),
+        )
 
 
-def _check_alike(game: AnyGame, state: Any, other: Any, seat: int) -> None:
-    shown, again = view(game, state, seat), view(game, other, seat)
+def _check_alike(game: AnyGame, state: Any, twin: Any, seat: int) -> None:
+    seat_view, twin_view = view(game, state, seat), view(game, twin, seat)
     rule = "no text, features or mask shows another seat's choice of the running round"
     demand(
-        shown == again,
-        f"{rule}; got {difference(shown, again)}",
+        seat_view == twin_view,
+        f"{rule}; got {difference(seat_view, twin_view)}",
         fix="Show choices after the last seat's choice, or set simultaneous = False.",
     )
     rule = "no information state shows another seat's choice of the running round"
-    keys = [game.information_state(s, seat) for s in (state, other)]
+    keys = [game.information_state(s, seat) for s in (state, twin)]
     demand(
         keys[0] == keys[1],
         rule,

@@ -116,15 +116,22 @@ def view(game: AnyGame, state: Any, seat: int) -> tuple[Hashable, ...]:
     return (game.observe(state, seat), game.features(state, seat).tobytes(), legal)
 
 
-def difference(shown: Any, again: Any) -> str:
+def difference(first: Any, second: Any) -> str:
     """Two results of `view`, or beginnings of them, from shortly before they differ."""
-    for name, one, other in zip(VIEWED, shown, again, strict=False):
-        if one != other:
+    for name, first_part, second_part in zip(VIEWED, first, second, strict=False):
+        if first_part != second_part:
             if name == "features":
-                one, other = (memoryview(x).cast("f").tolist() for x in (one, other))
-            pairs = enumerate(zip(one, other, strict=False))
-            at = next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+                first_part, second_part = (
+                    memoryview(x).cast("f").tolist() for x in (first_part, second_part)
+                )
+            pairs = enumerate(zip(first_part, second_part, strict=False))
+            at = next(
+                (i for i, (a, b) in pairs if a != b),
+                min(len(first_part), len(second_part)),
+            )
             cut = slice(max(0, at - 20), at + 40)
             where = f"from number {cut.start} on " if cut.start else ""
-            return f"{name} {where}{one[cut]!r:.150} and {other[cut]!r:.150}"
+            return (
+                f"{name} {where}{first_part[cut]!r:.150} and {second_part[cut]!r:.150}"
+            )
     return "no difference"

@@ -16,15 +16,25 @@ MARKS = "<>[]{},"
 MARKUP = ("<|im_start|>", "<turn|>", "[|user|]", "[INST]", "</think>", "/no_think")
 ARABIC = str.maketrans("0123456789", "".join(chr(0x660 + n) for n in range(10)))
 HOSTILE = (
-    *("", " ", "no such action", "x" * 100_000, "9" * 5_000, "-1", "1e999", "nan"),
-    *("\0\ud800\N{ZERO WIDTH SPACE}", "{0.__class__}", "%s%n", "\\", "[]", "(" * 1_000),
-    *(
-        "\N{ARABIC-INDIC DIGIT ONE}",
-        "\N{SUPERSCRIPT TWO}",
-        "\n\n",
-        "'; DROP TABLE",
-        "None",
-    ),
+    "",
+    " ",
+    "no such action",
+    "x" * 100_000,
+    "9" * 5_000,
+    "-1",
+    "1e999",
+    "nan",
+    "\0\ud800\N{ZERO WIDTH SPACE}",
+    "{0.__class__}",
+    "%s%n",
+    "\\",
+    "[]",
+    "(" * 1_000,
+    "\N{ARABIC-INDIC DIGIT ONE}",
+    "\N{SUPERSCRIPT TWO}",
+    "\n\n",
+    "'; DROP TABLE",
+    "None",
 )
 
 
@@ -106,14 +116,14 @@ def check_parse(sample: Sample) -> None:
 def _check_reading(game: AnyGame, state: object, text: str, action: object) -> None:
     rule = f"parse returns action {action!r} for its text"
     try:
-        found = game.parse(state, text)
+        parsed = game.parse(state, text)
     except IllegalAction as error:
         fix = "Accept the text in any case and with any white space, as BaseGame.parse does."
         demand(False, f"{rule}: {text!r}", error, fix=fix)
     else:
-        is_same = found == action and type(found) is type(action)
+        is_same = parsed == action and type(parsed) is type(action)
         fix = "Return the legal action itself, as an int."
-        demand(is_same, f"{rule}: {text!r}", found, fix=fix)
+        demand(is_same, f"{rule}: {text!r}", parsed, fix=fix)
 
 
 def check_strictness(sample: Sample) -> None:
@@ -125,12 +135,16 @@ def check_strictness(sample: Sample) -> None:
         texts = [
             game.action_text(state, action) for action in game.legal_actions(state)
         ]
-        for text, other in zip(texts, texts[1:][:5], strict=False):
-            for said in (f"{text} or {other}", f"not {text}", f"{text} {other} {text}"):
-                _check_refused(game, state, said)
+        for text, next_text in zip(texts, texts[1:][:5], strict=False):
+            for reply in (
+                f"{text} or {next_text}",
+                f"not {text}",
+                f"{text} {next_text} {text}",
+            ):
+                _check_refused(game, state, reply)
         for text in texts[:5]:
-            for said in _with_odd_digits(text):
-                _check_refused(game, state, said)
+            for reply in _with_odd_digits(text):
+                _check_refused(game, state, reply)
 
 
 def _with_odd_digits(text: str) -> set[str]:
@@ -140,15 +154,15 @@ def _with_odd_digits(text: str) -> set[str]:
     return {text.translate(ARABIC), last, grouped} - {text}
 
 
-def _check_refused(game: AnyGame, state: object, said: str) -> None:
+def _check_refused(game: AnyGame, state: object, reply: str) -> None:
     try:
-        found = game.parse(state, said)
+        parsed = game.parse(state, reply)
     except IllegalAction:
         return
     demand(
         False,
-        f"parse refuses {said!r:.80}",
-        found,
+        f"parse refuses {reply!r:.80}",
+        parsed,
         fix="Compare the whole text with the texts of legal actions, as BaseGame.parse does.",
     )
 
@@ -183,31 +197,31 @@ def check_read_back(sample: Sample) -> None:
                 rng.choice(("", " ")).join(rng.choices(odd, k=rng.randint(2, 6)))
                 for _ in range(NUM_MIXED)
             )
-            for said in (
+            for reply in (
                 *(each.format(text=text, move=move) for each in AROUND),
                 *mixed,
             ):
-                _check_read_back(game, state, said)
+                _check_read_back(game, state, reply)
 
 
-def _check_read_back(game: AnyGame, state: object, said: str) -> None:
+def _check_read_back(game: AnyGame, state: object, reply: str) -> None:
     try:
-        action = game.parse(state, said)
+        action = game.parse(state, reply)
     except IllegalAction:
         return
     record = json.loads(json.dumps(game.action_text(state, action)))
     try:
-        again = game.parse(state, record)
+        reread = game.parse(state, record)
     except IllegalAction as error:
-        again = error
+        reread = error
     rule = "parse reads back the text of what it has read, as a replay does"
     demand(
-        again == action,
+        reread == action,
         rule,
-        said,
+        reply,
         record,
         action,
-        again,
+        reread,
         fix="Make action_text write all that parse reads.",
     )
 
@@ -221,30 +235,30 @@ def check_hostile_texts(sample: Sample) -> None:
         if game.num_actions is None:
             for action in game.legal_actions(state)[:1]:
                 for text in HOSTILE:
-                    said = f"{text[:100]}\n{game.action_text(state, action)}"
-                    check_refusal(game, state, said)
+                    reply = f"{text[:100]}\n{game.action_text(state, action)}"
+                    check_refusal(game, state, reply)
                 for markup in MARKUP:
-                    for said in (
+                    for reply in (
                         markup,
                         f"{markup}\n{game.action_text(state, action)}",
                     ):
-                        _check_markup(game, state, said, markup)
+                        _check_markup(game, state, reply, markup)
 
 
-def _check_markup(game: AnyGame, state: object, said: str, markup: str) -> None:
+def _check_markup(game: AnyGame, state: object, reply: str, markup: str) -> None:
     """Checks that the words of a seat reach the other seats without their markup."""
     speaker = game.current_player(state)
     try:
-        after = game.apply(state, game.parse(state, said))
+        after = game.apply(state, game.parse(state, reply))
     except IllegalAction:
         return
     for seat in set(range(game.num_players)) - {speaker}:
-        shown = game.observe(after, seat)
+        observation = game.observe(after, seat)
         rule = f"observe breaks {markup!r} in what another seat wrote"
         demand(
-            markup not in shown,
+            markup not in observation,
             rule,
-            shown,
+            observation,
             fix="Show the words of another seat by arena_envs.hostile.quoted.",
         )
 

@@ -13,7 +13,7 @@ from arena_envs.bots import bots, make_bot
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import Door, Expression, expression, split
 from arena_envs.registration import games
-from arena_envs.trust import require_operator
+from arena_envs.trust import NotTrusted, require_operator
 from arena_wrappers.policies.basic import (
     BotPolicy,
     FunctionPolicy,
@@ -164,6 +164,8 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
         raise ValueError(f"no policy {spec!r:.200}; {_advice_on(spec, one.name)}")
     try:
         door.read(spec)
+    except NotTrusted:
+        raise
     except ValueError:
         if advice := _advice_on(spec, one.name):
             raise ValueError(f"no policy {spec!r:.200}; {advice}") from None
