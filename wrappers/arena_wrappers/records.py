@@ -301,7 +301,10 @@ _SPECIAL = {
     "sample": lambda value: _is_int(value) and 0 <= value < 2**64,
 }  # fields
 _KINDS: dict[Any, Check] = {  # by annotation
-    **{Any: _is_action, int: _is_int, float: _is_number, Message: _is_message},
+    Any: _is_action,
+    int: _is_int,
+    float: _is_number,
+    Message: _is_message,
     dict[str, float]: _is_rewards,
     Mapping[str, float]: _is_rewards,
     Mapping[str, Any]: _is_finite_dict,

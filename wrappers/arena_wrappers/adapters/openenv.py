@@ -87,9 +87,11 @@ class Served(Environment):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         prompt = {"reply_format": reply_format}
-        own: Any = "all" if seat is None else seat
+        seat_of_client: Any = "all" if seat is None else seat
         others = () if seat is None else opponents
-        self._session = SeatSession(game, own, others, prompt=prompt, **params)
+        self._session = SeatSession(
+            game, seat_of_client, others, prompt=prompt, **params
+        )
         self._wrap = reply_format_named(reply_format).wrap
         self._state = State()
 
@@ -99,23 +101,23 @@ class Served(Environment):  # type: ignore[misc]
         for name in options.keys() - {"sample"}:
             advice = did_you_mean(name, ["seed", "sample", "episode_id"])
             raise ValueError(f"unknown option {name!r} of reset; {advice}")
-        shown = self._session.reset(seed, options=options)
+        messages = self._session.reset(seed, options=options)
         self._state = State(episode_id=episode_id)
-        return self._observation(shown, None, False, self._session.info())
+        return self._observation(messages, None, False, self._session.info())
 
     def step(self, action: GameAction, timeout_s: float | None = None) -> Any:
-        told = self._session.step(action.text)
+        step_result = self._session.step(action.text)
         self._state.step_count += 1
-        return self._observation(*told)
+        return self._observation(*step_result)
 
     def _observation(
-        self, shown: Any, reward: float | None, done: bool, info: dict[str, Any]
+        self, messages: Any, reward: float | None, done: bool, info: dict[str, Any]
     ) -> GameObservation:
         return GameObservation(
             done=done,
             reward=reward,
             agent=info["agent"],
-            messages=shown,
+            messages=messages,
             legal_actions=info["legal"],
             rewards=info["rewards"],
             returns=info["outcome"]["returns"] if done else [],

@@ -67,8 +67,8 @@ def loaded(name: str) -> Any:
         if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
             game = pyspiel.convert_to_turn_based(game)
     except pyspiel.SpielError as error:
-        what = str(error).splitlines()[0][:200]
-        raise UnsupportedGame(f"OpenSpiel cannot load {name!r}: {what}") from error
+        reason = str(error).splitlines()[0][:200]
+        raise UnsupportedGame(f"OpenSpiel cannot load {name!r}: {reason}") from error
     return game
 
 
@@ -326,7 +326,10 @@ class OpenSpielGame(BaseGame[State, int]):
         return (*state, int(action))
 
     def returns(self, state: State) -> Sequence[float]:
-        return [float(paid) for paid in spiel_state(self.name, state).returns()]
+        return [
+            float(seat_return)
+            for seat_return in spiel_state(self.name, state).returns()
+        ]
 
     def information_state(self, state: State, seat: int) -> Any:
         if self._is_of_a_file:
@@ -426,35 +429,35 @@ class OpenSpielGame(BaseGame[State, int]):
         """
         if self.information == "perfect":
             return state
-        wanted = [self._known(state[:end], seat) for end in range(len(state) + 1)]
+        views = [self._known(state[:end], seat) for end in range(len(state) + 1)]
         visits = iter(range(MAX_VISITED))
-        found = next(self._alike((), wanted, seat, rng, visits), None)
-        if found is None:
+        twin = next(self._alike((), views, seat, rng, visits), None)
+        if twin is None:
             raise UnsupportedGame(
                 f"no state of OpenSpiel's {self.name!r} that player_{seat} cannot tell from "
                 f"this one was found in {MAX_VISITED} nodes; use a policy without search"
             )
-        return found
+        return twin
 
     def _alike(
         self,
         state: State,
-        wanted: Sequence[Any],
+        views: Sequence[Any],
         seat: int,
         rng: random.Random,
         visits: Iterator[int],
     ) -> Iterator[State]:
         depth = len(state)
-        if self._known(state, seat) != wanted[depth] or next(visits, None) is None:
+        if self._known(state, seat) != views[depth] or next(visits, None) is None:
             return
-        if depth == len(wanted) - 1:
+        if depth == len(views) - 1:
             yield state
             return
         actions = [a for a, _ in self.chance_outcomes(state)]
         actions = actions or list(self.legal_actions(state))
         rng.shuffle(actions)
         for action in actions:
-            yield from self._alike((*state, action), wanted, seat, rng, visits)
+            yield from self._alike((*state, action), views, seat, rng, visits)
 
     def _known(self, state: State, seat: int) -> Any:
         """The player to move, and the information state of a seat."""
@@ -517,7 +520,7 @@ def _short_name(game: AnyGame) -> str:
 def _type_of(game: AnyGame, name: str) -> Any:
     kind = pyspiel.GameType
     hides = game.information == "imperfect" or game.simultaneous
-    known, utility, mode = kind.Information, kind.Utility, kind.ChanceMode
+    information, utility, mode = kind.Information, kind.Utility, kind.ChanceMode
     sums = utility.IDENTICAL if game.kind == "cooperative" else utility.GENERAL_SUM
     has_chance = game.max_chance_nodes != 0
     return kind(
@@ -525,7 +528,9 @@ def _type_of(game: AnyGame, name: str) -> Any:
         long_name=repr(game),
         dynamics=kind.Dynamics.SEQUENTIAL,
         chance_mode=mode.EXPLICIT_STOCHASTIC if has_chance else mode.DETERMINISTIC,
-        information=known.IMPERFECT_INFORMATION if hides else known.PERFECT_INFORMATION,
+        information=information.IMPERFECT_INFORMATION
+        if hides
+        else information.PERFECT_INFORMATION,
         utility=utility.ZERO_SUM if game.zero_sum else sums,
         reward_model=kind.RewardModel.TERMINAL,
         max_num_players=game.num_players,
@@ -606,7 +611,7 @@ def _state_class(game: AnyGame) -> Any:
         def returns(self) -> list[float]:
             if not self.is_terminal():
                 return [0.0] * game.num_players
-            return [float(paid) for paid in game.returns(self.state)]
+            return [float(seat_return) for seat_return in game.returns(self.state)]
 
         def information_state_string(self, player: int | None = None) -> str:
             player = self.current_player() if player is None else player

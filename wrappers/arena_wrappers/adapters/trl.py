@@ -119,11 +119,11 @@ class rollout_func:  # named as TRL's argument
         if not turns:  # TRL wants a token in each row
             end = int(self._trainer.eos_token_ids[0])
             row = {"prompt_ids": [end], "completion_ids": [end], "env_mask": [0]}
-            paid = episode.returns[self.seat]
-            return {**row, "logprobs": [0.0], "returns": paid, "legal": None}
+            total = episode.returns[self.seat]
+            return {**row, "logprobs": [0.0], "returns": total, "legal": None}
         legal = sum(turn.invalid is None for turn in turns) / len(turns)
-        paid = sum(turn.reward for turn in turns)
-        return {**token_row(turns), "returns": paid, "legal": legal}
+        total = sum(turn.reward for turn in turns)
+        return {**token_row(turns), "returns": total, "legal": legal}
 
     def _warn_if_never_legal(self, rows: Sequence[dict[str, Any]]) -> None:
         shares = [row["legal"] for row in rows if row["legal"] is not None]
@@ -160,16 +160,16 @@ def token_row(turns: Sequence[Turn]) -> dict[str, list[Any]]:
                 f"turn {turn.index} has no tokens with log-probabilities ({got}); want "
                 "a policy such as that of arena_trainers.lm.learner_of"
             )
-        known = len(prompt) + len(ids)
-        if list(turn.prompt_ids[:known]) != prompt + ids:
+        num_known = len(prompt) + len(ids)
+        if list(turn.prompt_ids[:num_known]) != prompt + ids:
             raise ValueError(
                 f"the prompt of turn {turn.index} does not continue the conversation; "
                 "want PromptWrapper(..., history='transcript')"
             )
-        told, said = list(turn.prompt_ids[known:]), list(turn.token_ids)
-        ids += told + said
-        mask += [0] * len(told) + [1] * len(said)
-        logprobs += [0.0] * len(told) + list(turn.logprobs)
+        prompt_part, reply_ids = list(turn.prompt_ids[num_known:]), list(turn.token_ids)
+        ids += prompt_part + reply_ids
+        mask += [0] * len(prompt_part) + [1] * len(reply_ids)
+        logprobs += [0.0] * len(prompt_part) + list(turn.logprobs)
     row = {"prompt_ids": prompt, "completion_ids": ids, "env_mask": mask}
     return {**row, "logprobs": logprobs}
 
@@ -218,8 +218,8 @@ class SeatTools:
             )
         options = {"sample": self._sample + self._resets[seed] * ENVIRONMENTS}
         self._resets[seed] += 1
-        seen = self._play(lambda: self._session.reset(seed, options=options))
-        return f"\n\n{self._session.game.rules(self._session.seat)}\n\n{seen}"
+        first_view = self._play(lambda: self._session.reset(seed, options=options))
+        return f"\n\n{self._session.game.rules(self._session.seat)}\n\n{first_view}"
 
     def act(self, action: str) -> str:
         """Play an action in the game.
@@ -232,9 +232,9 @@ class SeatTools:
         """
         if self._is_over:
             raise ValueError(self._ending())
-        read = self._session.read(action)
-        if isinstance(read, InvalidReply):
-            raise ValueError(read.detail)
+        parsed = self._session.read(action)
+        if isinstance(parsed, InvalidReply):
+            raise ValueError(parsed.detail)
         return self._play(lambda: self._session.step(action)[0])
 
     def get_reward(self) -> float:
@@ -258,10 +258,10 @@ class SeatTools:
         """The text after a reset or a step; keeps the error of a missing reply."""
         self._lost = None
         try:
-            shown = play()
+            messages = play()
         except NoReplyError as error:
             self._lost = error
-        return self._ending() if self._is_over else shown[-1]["content"]
+        return self._ending() if self._is_over else messages[-1]["content"]
 
     def _ending(self) -> str:
         if self._lost is not None:

@@ -259,7 +259,11 @@ def turn_of(
     """The turn of a reply; `outcome` may be the reason why the reply is invalid."""
     bad = outcome if isinstance(outcome, InvalidReply) else None
     return Turn(
-        *(request.turn, request.seat, policy, request.messages, request.legal),
+        request.turn,
+        request.seat,
+        policy,
+        request.messages,
+        request.legal,
         reply=storable(reply.text),
         action=action,
         invalid=bad.reason if bad else None,
