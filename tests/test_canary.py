@@ -119,7 +119,7 @@ OTHERS = {
     "scenes/svg.py:the module": SHIPPED,
     "adapters/openspiel.py:from_openspiel": SHIPPED,
     "adapters/textarena.py:from_textarena": SHIPPED,
-    "prompts/languages.py:language_named": SHIPPED,
+    "prompts/languages.py:find_language": SHIPPED,
     "cli/options.py:the module": SHIPPED,
     "cli/train.py:the module": SHIPPED,
     "credit/proofs/claims.py:_read": SHIPPED,
@@ -476,7 +476,7 @@ def of_checkpoints(folder: Path) -> None:
 def of_endpoints(folder: Path) -> None:
     """Answers of a model's server, and the calls of tools that a model writes."""
     from arena_trainers.lm.backends.server import Server
-    from arena_wrappers.policies.agents.tool_use import _called
+    from arena_wrappers.policies.agents.tool_use import _tool_answer
     from arena_wrappers.policies.client import Client
 
     choice = {
@@ -495,7 +495,7 @@ def of_endpoints(folder: Path) -> None:
             tried(Server._read, SimpleNamespace(url=""), "/a", status, content)
     seen = SimpleNamespace(legal=["pass", "bet"], seed=0, seat=0)
     for call in mutants({"name": "calculate", "arguments": {"expression": "1 + 1"}}):
-        tried(_called, seen, json.dumps(call))
+        tried(_tool_answer, seen, json.dumps(call))
 
 
 READERS = (

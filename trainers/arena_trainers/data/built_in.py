@@ -65,7 +65,7 @@ from arena_wrappers import (
     turn_states,
 )
 from arena_wrappers.policies import Reply, addressed
-from arena_wrappers.policies.agents import fenced, told
+from arena_wrappers.policies.agents import add_instruction, fenced
 from arena_wrappers.prompts import after_reasoning, seat_options
 
 _Scored = tuple[float, int, Trajectory]
@@ -604,7 +604,9 @@ def _grades(
     for start in range(0, len(asked), size):
         requests = []
         for one in asked[start : start + size]:
-            prompt = told(GRADING.format(fenced(one.turn.reply)), one.turn.messages)
+            prompt = add_instruction(
+                GRADING.format(fenced(one.turn.reply)), one.turn.messages
+            )
             asks = replace(one.request, messages=prompt, legal=[*"012345"])
             lots = [draw(seed, i, [m["content"] for m in prompt]) for i in range(num)]
             requests += [replace(asks, seed=lot) for lot in lots]

@@ -152,8 +152,8 @@ def environment_maker(
     shared: Any = ()
     if seat is not None:
         single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
-        named: Any = [opponents] if single else opponents
-        shared = [SharedPolicy(one, MAX_SECONDS) for one in named]
+        opponent_list: Any = [opponents] if single else opponents
+        shared = [SharedPolicy(opponent, MAX_SECONDS) for opponent in opponent_list]
         shared = shared[0] if single else shared
     (make := partial(Served, game, seat, shared, reply_format, **params))()
     return make

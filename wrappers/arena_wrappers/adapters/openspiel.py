@@ -132,15 +132,17 @@ def tree_text(name: str) -> str:
             spiel_state(name, node).current_player(),
         )
         if player == TERMINAL:
-            what = "returns " + " ".join(f"{paid:g}" for paid in spiel.returns())
+            description = "returns " + " ".join(
+                f"{seat_return:g}" for seat_return in spiel.returns()
+            )
         elif player == CHANCE:
-            what = "chance"
+            description = "chance"
         else:
             key = player, _set_of(spiel, player)
-            what = f"player_{player}, set {sets.setdefault(key, len(sets) + 1)}"
+            description = f"player_{player}, set {sets.setdefault(key, len(sets) + 1)}"
             label = _set_label(spiel, player)
-            what += f" {label}" if label else ""
-        lines.append(f"{'  ' * len(node)}{_edge(name, node)}: {what}")
+            description += f" {label}" if label else ""
+        lines.append(f"{'  ' * len(node)}{_edge(name, node)}: {description}")
     return "\n".join(lines)
 
 
@@ -374,7 +376,7 @@ class OpenSpielGame(BaseGame[State, int]):
         is_over = self.current_player(state) == TERMINAL
         return self.returns(state)[seat] if is_over else None
 
-    def _told(self, state: State, seat: int) -> str:
+    def _history_text(self, state: State, seat: int) -> str:
         """What a seat has done, and what it knows of its place, in a game of a file."""
         lines = []
         for key, action in self._visits(state, seat):
@@ -382,20 +384,27 @@ class OpenSpielGame(BaseGame[State, int]):
             lines.append(
                 f"At {place} you chose {action}." if action else f"Now: {place}."
             )
-        paid = self._end(state, seat)
+        seat_return = self._end(state, seat)
         return "\n".join(
-            [*lines, *([] if paid is None else [f"Your return: {paid:g}."])]
+            [
+                *lines,
+                *([] if seat_return is None else [f"Your return: {seat_return:g}."]),
+            ]
         )
 
     def observe(self, state: State, seat: int) -> str:
-        is_told = self._is_of_a_file
-        text = self._told(state, seat) if is_told else self._seen(state, seat, "string")
+        has_history_text = self._is_of_a_file
+        text = (
+            self._history_text(state, seat)
+            if has_history_text
+            else self._information(state, seat, "string")
+        )
         turn = "\nYour turn." if self.current_player(state) == seat else ""
         return f"You are player_{seat}.\n{ascii_lines(text)}".strip() + turn
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         if not self._is_of_a_file:
-            return np.array(self._seen(state, seat, "tensor"), np.float32)
+            return np.array(self._information(state, seat, "tensor"), np.float32)
         values = np.zeros(len(self._sets) + 1, np.float32)
         for end in range(len(state) + 1):
             spiel = spiel_state(self.name, state[:end])
@@ -429,7 +438,7 @@ class OpenSpielGame(BaseGame[State, int]):
         """
         if self.information == "perfect":
             return state
-        views = [self._known(state[:end], seat) for end in range(len(state) + 1)]
+        views = [self._view(state[:end], seat) for end in range(len(state) + 1)]
         visits = iter(range(MAX_VISITED))
         twin = next(self._alike((), views, seat, rng, visits), None)
         if twin is None:
@@ -448,7 +457,7 @@ class OpenSpielGame(BaseGame[State, int]):
         visits: Iterator[int],
     ) -> Iterator[State]:
         depth = len(state)
-        if self._known(state, seat) != views[depth] or next(visits, None) is None:
+        if self._view(state, seat) != views[depth] or next(visits, None) is None:
             return
         if depth == len(views) - 1:
             yield state
@@ -459,11 +468,11 @@ class OpenSpielGame(BaseGame[State, int]):
         for action in actions:
             yield from self._alike((*state, action), views, seat, rng, visits)
 
-    def _known(self, state: State, seat: int) -> Any:
+    def _view(self, state: State, seat: int) -> Any:
         """The player to move, and the information state of a seat."""
         return self.current_player(state), self.information_state(state, seat)
 
-    def _seen(self, state: State, seat: int, form: str) -> Any:
+    def _information(self, state: State, seat: int, form: str) -> Any:
         kind, names = loaded(self.name).get_type(), ["observation", "information_state"]
         if self.information != "perfect":
             names.reverse()

@@ -79,7 +79,7 @@ class Position:
         self, env: Any, shows: Callable[..., Any], generators: Any, texts_by_player: Any
     ) -> None:
         self._env, self._shows, self._generators = env, shows, generators
-        self.own: tuple[tuple[str, ...], ...] = texts_by_player
+        self.texts_by_player: tuple[tuple[str, ...], ...] = texts_by_player
         self._taken: dict[str, bool] = {}
         self.raised: Exception | None = None  # by TextArena, at a text
         self.is_over = bool(env.state.done)
@@ -112,7 +112,7 @@ class Position:
         del env.state.set_invalid_move
         if refused:
             return None
-        texts_by_player = list(self.own)
+        texts_by_player = list(self.texts_by_player)
         texts_by_player[self.player] = (*texts_by_player[self.player], action)
         return Position(env, self._shows, after, tuple(texts_by_player))
 
@@ -160,7 +160,7 @@ class Position:
         """All messages sent to a player: sender, text and type."""
         return list(self._env.state.observations[player])
 
-    def shown(self, player: int) -> str:
+    def observation(self, player: int) -> str:
         """The player's text, in ASCII, without markup of chat templates."""
         text = break_markup(as_ascii(self._shows(self._env, player))).strip()
         if len(text) > MAX_SHOWN:
@@ -172,7 +172,10 @@ class Position:
         """The reward of each player at the end."""
         rewards, _ = copy.deepcopy(self._env).close()
         reward_of = rewards or {}
-        return [float(reward_of.get(player, 0.0)) for player in range(len(self.own))]
+        return [
+            float(reward_of.get(player, 0.0))
+            for player in range(len(self.texts_by_player))
+        ]
 
 
 def _variants(bracketed: Iterable[str]) -> Iterator[str]:
@@ -412,10 +415,14 @@ class TextArenaGame(BaseGame[State, int | str]):
             return ()
         at = self.position(state)
         sent = tuple((sender, text) for sender, text, _ in at.sent(seat))
-        return (sent, at.own[seat], self.current_player(state))
+        return (sent, at.texts_by_player[seat], self.current_player(state))
 
     def observe(self, state: State, seat: int) -> str:
-        return self.position(state).shown(seat) if state else "The game has not begun."
+        return (
+            self.position(state).observation(seat)
+            if state
+            else "The game has not begun."
+        )
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         knowledge = repr((seat, self.information_state(state, seat)))

@@ -266,8 +266,8 @@ class SeatTools:
     def _ending(self) -> str:
         if self._lost is not None:
             return "The game is over, because an opponent gave no reply."
-        paid = self._session.returns[self._session.seat]
-        return f"The game is over. Your return is {paid:g}."
+        seat_return = self._session.returns[self._session.seat]
+        return f"The game is over. Your return is {seat_return:g}."
 
 
 def seat_tools(

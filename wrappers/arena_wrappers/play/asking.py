@@ -54,8 +54,8 @@ def ask(
             `TimeoutError`.
     """
     try:
-        replies = _checked(policy, requests, _act(policy, requests, timeout))
-        return _wanted(policy, replies, on_error)
+        replies = _check_replies(policy, requests, _call(policy, requests, timeout))
+        return _raise_failures(policy, replies, on_error)
     except Exception as error:  # a policy may be anybody's code
         if on_error == "raise":
             raise
@@ -67,7 +67,7 @@ def ask(
             raise
         if len(requests) > 1:
             return [ask(policy, [r], timeout, on_error)[0] for r in requests]
-        return [_failed(error)]
+        return [_failure_reply(error)]
 
 
 async def ask_async(
@@ -76,23 +76,23 @@ async def ask_async(
     """The reply of an asynchronous policy; the arguments are those of `ask`."""
     try:
         reply = await policy.act_async(request, timeout)
-        _checked(policy, [request], [reply])
+        _check_replies(policy, [request], [reply])
     except Exception as error:  # a network away
         if on_error == "raise":
             raise
-        return _failed(error)
-    return _wanted(policy, [reply], on_error)[0]
+        return _failure_reply(error)
+    return _raise_failures(policy, [reply], on_error)[0]
 
 
 MAX_ERROR = 500  # characters
 
 
-def _failed(error: Exception) -> Reply:
-    told = f"{type(error).__name__}: {error}"[:MAX_ERROR]
-    return Reply("", error=told, timed_out=isinstance(error, TimeoutError))
+def _failure_reply(error: Exception) -> Reply:
+    message = f"{type(error).__name__}: {error}"[:MAX_ERROR]
+    return Reply("", error=message, timed_out=isinstance(error, TimeoutError))
 
 
-def _wanted(
+def _raise_failures(
     policy: Policy, replies: Sequence[Reply], on_error: OnError
 ) -> Sequence[Reply]:
     """The replies; raises what made a reply fail, or NoReplyError, if `on_error` wants it."""
@@ -104,7 +104,7 @@ def _wanted(
     return replies
 
 
-def _checked(
+def _check_replies(
     policy: Policy, requests: Sequence[TurnRequest], replies: Sequence[Reply]
 ) -> Sequence[Reply]:
     if isinstance(replies, str | Reply) or not isinstance(replies, Sequence):
@@ -129,22 +129,22 @@ def _checked(
             kinds = {*map(type, () if ids is None else ids)}
             if not all(hasattr(kind, "__index__") for kind in kinds):
                 raise TypeError(f"policy {policy.name!r}: want integers as token ids")
-        for what, values in (
+        for name, values in (
             ("logprob", reply.logprobs),
             ("entropy", reply.entropies),
         ):
             if values is None:
                 continue
             if reply.token_ids is None or len(values) != len(reply.token_ids):
-                raise ValueError(f"policy {policy.name!r}: want one {what} per token")
+                raise ValueError(f"policy {policy.name!r}: want one {name} per token")
             if not math.isfinite(sum(values)):
                 raise ValueError(
-                    f"policy {policy.name!r}: want finite numbers, one {what} per token"
+                    f"policy {policy.name!r}: want finite numbers, one {name} per token"
                 )
     return replies
 
 
-def _act(
+def _call(
     policy: Policy, requests: Sequence[TurnRequest], timeout: float | None
 ) -> Sequence[Reply]:
     if timeout is None:

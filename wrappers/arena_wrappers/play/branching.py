@@ -12,7 +12,7 @@ from arena_wrappers.records import Episode
 
 Follow = Literal["best", "random", "all"]
 
-_CANDIDATE = 2**32  # stands where the seat does in a turn's seed, above every seat
+CANDIDATE = 2**32  # stands where the seat does in a turn's seed, above every seat
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,14 @@ class Branching:
         """The numbers of the candidates from `parent` that branch again."""
         if self.follow == "all":
             return list(range(len(candidates)))
-        among = list(range(len(candidates)))
+        numbers = list(range(len(candidates)))
         if self.follow == "best":
-            paid = []  # to the seat that branched from that turn on, all parts together
+            returns = []  # to the seat that branched from that turn on, all parts together
             for episode in candidates:
                 turns = episode.turns[episode.branch or 0 :]
-                own = (turn.reward for turn in turns if turn.seat == turns[0].seat)
-                paid.append(sum(own))
-            among = [number for number in among if paid[number] == max(paid)]
+                rewards = (turn.reward for turn in turns if turn.seat == turns[0].seat)
+                returns.append(sum(rewards))
+            numbers = [number for number in numbers if returns[number] == max(returns)]
         branch = candidates[0].branch or 0
-        drawn = turn_seed(parent.seed, parent.sample, branch, _CANDIDATE - 1)
-        return [random.Random(drawn).choice(among)]
+        seed = turn_seed(parent.seed, parent.sample, branch, CANDIDATE - 1)
+        return [random.Random(seed).choice(numbers)]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from arena_envs.game import CHANCE, AnyGame, IllegalAction
 from arena_wrappers.play.asking import MAX_ERROR
-from arena_wrappers.play.branching import _CANDIDATE
+from arena_wrappers.play.branching import CANDIDATE
 from arena_wrappers.play.plans import EnvFn, EpisodePlan
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import Policy, Reply, TurnRequest, turn_seed
@@ -18,10 +18,10 @@ from arena_wrappers.records import Episode, Turn, listed, params_of, storable
 class EnvCache:
     """Environments of one `env_fn` with the same prompts, and the header of their records."""
 
-    def __init__(self, env_fn: EnvFn, own: Sequence[PromptOptions | None]) -> None:
+    def __init__(self, env_fn: EnvFn, prompts: Sequence[PromptOptions | None]) -> None:
         env, self.env_fn = env_fn(), env_fn  # whose id is the key
         env = env if isinstance(env, PromptWrapper) else PromptWrapper(env)
-        self.first = env.seated(own)
+        self.first = env.seated(prompts)
         self.free: list[PromptWrapper] = []
         base = self.first.env
         self.header: dict[str, Any] = {
@@ -100,14 +100,16 @@ class LiveEpisode:
         """The episodes that branch from this one at its fork."""
         if self.fork is None or self.plan.branch is None or self.lost is not None:
             return []
-        plan, at = self.plan, len(self.fork.turns)
-        found = []
+        plan, branch = self.plan, len(self.fork.turns)
+        candidates = []
         for i in range(self.plan.branch.num_candidates):
             # a hash of the parent's sample, the branch and the number of the candidate
-            sample = turn_seed(plan.seed, plan.sample, at, _CANDIDATE + i)
-            own = replace(plan, sample=sample)
-            found.append(LiveEpisode((*self.key, i), own, self.cache, self.fork))
-        return found
+            sample = turn_seed(plan.seed, plan.sample, branch, CANDIDATE + i)
+            candidate_plan = replace(plan, sample=sample)
+            candidates.append(
+                LiveEpisode((*self.key, i), candidate_plan, self.cache, self.fork)
+            )
+        return candidates
 
     @property
     def is_over(self) -> bool:
@@ -159,7 +161,7 @@ class LiveEpisode:
             return
         if branch.is_at(seat, turn):
             turns, ids = _copied(self.turns), self.context_ids.copy()
-            fresh = turn_seed(plan.seed, plan.sample, len(turns), _CANDIDATE - 2)
+            fresh = turn_seed(plan.seed, plan.sample, len(turns), CANDIDATE - 2)
             keeps = self.branch is None or branch.follow != "best"
             self.fork = Fork(self.env.clone(None if keeps else fresh), turns, ids)
 
@@ -168,9 +170,11 @@ class LiveEpisode:
             self._lose(reply, reply.error)
             return
         env, request, policy = self.env, self.pending, self.policy.name
-        drawn = self.plan.drawn.get(len(self.turns))
+        replayed_action = self.plan.drawn.get(len(self.turns))
         text = storable(reply.text)
-        env.submit(text, reply.invalid, seed=request.seed, drawn=drawn)
+        env.submit(
+            text, reply.invalid, seed=request.seed, replayed_action=replayed_action
+        )
         turn = turn_of(request, policy, reply, env.played, env.outcome)
         self.turns.append(turn)
         self.last_turn[self.base.possible_agents[request.seat]] = turn
@@ -184,31 +188,31 @@ class LiveEpisode:
 
     def questions(self) -> list[tuple[str, str, TurnRequest]]:
         """What is asked beside the last turn: name of the probe, question, request."""
-        request, found = self.pending, []
-        asked = () if self.lost else self.plan.probes.get(request.seat, ())
-        for number, probe in enumerate(asked):
-            told = probe.question(request.game, request.state, request.seat)
-            if told is None:
+        request, questions = self.pending, []
+        probes = () if self.lost else self.plan.probes.get(request.seat, ())
+        for number, probe in enumerate(probes):
+            probe_question = probe.question(request.game, request.state, request.seat)
+            if probe_question is None:
                 continue
-            *before, last = request.messages
-            text, answers = told
+            *history, last = request.messages
+            text, answers = probe_question
             content = f"{last['content']}\n\n{text}"
             question = replace(
                 request,
-                messages=[*before, Message(role=last["role"], content=content)],
+                messages=[*history, Message(role=last["role"], content=content)],
                 legal=answers,
-                seed=turn_seed(request.seed, 0, number, _CANDIDATE - 3),
+                seed=turn_seed(request.seed, 0, number, CANDIDATE - 3),
                 turns=self.turns[:-1],
             )
-            found.append((probe.name, text, question))
-        return found
+            questions.append((probe.name, text, question))
+        return questions
 
     def note(self, name: str, question: str, reply: Reply) -> None:
         """Records the reply to a question beside the last turn."""
-        said = {"question": question, "reply": storable(reply.text)}
+        entry = {"question": question, "reply": storable(reply.text)}
         error = {} if reply.error is None else {"error": storable(reply.error)}
         turn = self.turns[-1]
-        turn.probes = {**(turn.probes or {}), name: said | error}
+        turn.probes = {**(turn.probes or {}), name: entry | error}
 
     def _lose(self, reply: Reply, error: str) -> None:
         """Ends the episode, which has no result; its last turn is the one without a reply."""
@@ -220,8 +224,8 @@ class LiveEpisode:
 
     def _remember(self, turn: Turn) -> None:
         """Keeps the tokens of a seat's conversation, unless some of them are unknown."""
-        known = turn.index == 0 or turn.seat in self.context_ids
-        if turn.token_ids is not None and turn.prompt_ids is not None and known:
+        is_known = turn.index == 0 or turn.seat in self.context_ids
+        if turn.token_ids is not None and turn.prompt_ids is not None and is_known:
             self.context_ids[turn.seat] = [*turn.prompt_ids, *turn.token_ids]
         else:
             self.context_ids.pop(turn.seat, None)
@@ -257,7 +261,7 @@ def turn_of(
     request: TurnRequest, policy: str, reply: Reply, action: Any, outcome: Any = None
 ) -> Turn:
     """The turn of a reply; `outcome` may be the reason why the reply is invalid."""
-    bad = outcome if isinstance(outcome, InvalidReply) else None
+    invalid = outcome if isinstance(outcome, InvalidReply) else None
     return Turn(
         request.turn,
         request.seat,
@@ -266,8 +270,8 @@ def turn_of(
         request.legal,
         reply=storable(reply.text),
         action=action,
-        invalid=bad.reason if bad else None,
-        detail=bad.detail if bad else None,
+        invalid=invalid.reason if invalid else None,
+        detail=invalid.detail if invalid else None,
         prompt_ids=listed(reply.prompt_ids),
         token_ids=listed(reply.token_ids),
         logprobs=listed(reply.logprobs),

@@ -83,7 +83,7 @@ def plans_of(
     num_players = len(make_env().possible_agents)
     if isinstance(policies, str) or not isinstance(policies, Sequence):
         policies = [policies] * num_players
-    seats = _made(policies)
+    seats = _policies_of(policies)
     if len(seats) != num_players:
         raise ValueError(
             f"want {num_players} policies, one per seat, got {len(seats)}; give one without a "
@@ -96,23 +96,26 @@ def plans_of(
     ]
 
 
-def _env_fn(given: Any) -> EnvFn:
-    if isinstance(given, str):
-        check_names_game(given)
-        return partial(make, given)
-    if not callable(given):
+def _env_fn(env: Any) -> EnvFn:
+    if isinstance(env, str):
+        check_names_game(env)
+        return partial(make, env)
+    if not callable(env):
         raise TypeError(
             "want the id of a game or a function that makes an environment, got "
-            f"{type(given).__name__}; write lambda: arena_envs.make('kuhn_poker')"
+            f"{type(env).__name__}; write lambda: arena_envs.make('kuhn_poker')"
         )
-    return cast(EnvFn, given)
+    return cast(EnvFn, env)
 
 
-def _made(policies: Sequence[Any]) -> list[Policy]:
+def _policies_of(policies: Sequence[Any]) -> list[Policy]:
     """The policies; equal strings give one policy, which is asked in one call."""
-    names = dict.fromkeys(who for who in policies if isinstance(who, str))
-    named = {name: make_policy(name) for name in names}
-    return [named[who] if isinstance(who, str) else as_policy(who) for who in policies]
+    names = dict.fromkeys(policy for policy in policies if isinstance(policy, str))
+    policy_of_name = {name: make_policy(name) for name in names}
+    return [
+        policy_of_name[policy] if isinstance(policy, str) else as_policy(policy)
+        for policy in policies
+    ]
 
 
 def in_progress(

@@ -15,9 +15,9 @@ from arena_wrappers.play.plans import (
     plans_of,
 )
 from arena_wrappers.play.schedule import (
+    Scheduler,
     _checked_size,
     _numbered,
-    _Run,
     stream_async,
     stream_in_own_loop,
 )
@@ -59,7 +59,7 @@ async def play_async(
     [1.0, -1.0]
     """
     (plan,) = plans_of(env_fn, seats, [seed], [sample])
-    return await _Run(timeout, on_error).play(0, plan)
+    return await Scheduler(timeout, on_error).play(0, plan)
 
 
 async def play_many(
@@ -101,7 +101,7 @@ async def play_many(
     if type(max_in_flight) is not int or max_in_flight < 1:
         raise ValueError(f"want max_in_flight of at least 1, got {max_in_flight}")
     most = in_progress(plans, max_in_flight, timeout) or max_in_flight
-    episodes = stream_async(plans, most, _Run(timeout, on_error))
+    episodes = stream_async(plans, most, Scheduler(timeout, on_error))
     async with aclosing(episodes):
         async for _, episode in episodes:
             yield episode
@@ -185,7 +185,7 @@ def play_plans(
     The arguments are those of `play`; `caches` keep environments from call to call. An episode
     that branched follows its parent, and `Episode.parent` is the parent's index.
     """
-    run = _Run(timeout, on_error, caches)
+    run = Scheduler(timeout, on_error, caches)
     return _numbered(dict(run.in_lockstep(plans, batch_size)))
 
 
@@ -210,7 +210,7 @@ def stream_plans(
     """
     if any(plan.branch is not None for plan in plans):
         raise ValueError("stream_plans does not take plans that branch: use play_plans")
-    run = _Run(timeout, on_error)
+    run = Scheduler(timeout, on_error)
     if any(is_async(policy) for plan in plans for policy in plan.policies):
         in_flight = in_progress(plans, _checked_size(batch_size), timeout)
         most = in_flight or len(plans)

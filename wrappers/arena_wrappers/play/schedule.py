@@ -33,7 +33,7 @@ Key = tuple[int, ...]
 T = TypeVar("T")
 
 
-class _Run:
+class Scheduler:
     """Plays episodes: in lockstep, or in the running event loop.
 
     Raises:
@@ -71,52 +71,62 @@ class _Run:
                 else:
                     break
             # some games can end before anybody moves
-            self.take_turns([one for one in live if not one.is_over])
+            self.take_turns(
+                [live_episode for live_episode in live if not live_episode.is_over]
+            )
             waiting, live = live, []
-            for one in waiting:
-                if not one.is_over:
-                    live.append(one)
+            for live_episode in waiting:
+                if not live_episode.is_over:
+                    live.append(live_episode)
                     continue
-                episode = self.record(one)
-                yield one.key, episode
-                if one.plan.branch is not None:
-                    done[one.key] = one, episode
-                    candidates += _followers(one, done)
+                episode = self.record(live_episode)
+                yield live_episode.key, episode
+                if live_episode.plan.branch is not None:
+                    done[live_episode.key] = live_episode, episode
+                    candidates += _followers(live_episode, done)
 
     def take_turns(self, live: Sequence[LiveEpisode]) -> None:
         """One reply in each episode; those of one policy come from one call."""
         groups: dict[int, list[LiveEpisode]] = {}
-        for one in live:
-            groups.setdefault(id(one.policy), []).append(one)
+        for episode in live:
+            groups.setdefault(id(episode.policy), []).append(episode)
         for group in groups.values():
             policy = group[0].policy
-            replies = self.ask(policy, [one.request() for one in group])
-            for one, reply in zip(group, replies, strict=True):
-                one.take(reply)
-            beside = [(one, *question) for one in group for question in one.questions()]
-            if beside:
-                said = self.ask(policy, [asked for *_, asked in beside])
-                for (one, name, text, _), reply in zip(beside, said, strict=True):
-                    one.note(name, text, reply)
+            replies = self.ask(policy, [episode.request() for episode in group])
+            for episode, reply in zip(group, replies, strict=True):
+                episode.take(reply)
+            questions = [
+                (episode, *question)
+                for episode in group
+                for question in episode.questions()
+            ]
+            if questions:
+                question_replies = self.ask(
+                    policy, [question_request for *_, question_request in questions]
+                )
+                for (episode, name, text, _), reply in zip(
+                    questions, question_replies, strict=True
+                ):
+                    episode.note(name, text, reply)
 
     def ask(self, policy: Policy, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
         return ask(policy, requests, self.timeout, self.on_error)
 
     async def play(self, index: int, plan: EpisodePlan) -> Episode:
-        one = LiveEpisode((index,), plan, self.caches.of(plan))
-        while not one.is_over:
-            policy = one.policy
-            one.take(await self.reply(policy, one.request()))
-            for name, text, question in one.questions():
-                one.note(name, text, await self.reply(policy, question))
-        return self.record(one)
+        live = LiveEpisode((index,), plan, self.caches.of(plan))
+        while not live.is_over:
+            policy = live.policy
+            live.take(await self.reply(policy, live.request()))
+            for name, text, question in live.questions():
+                live.note(name, text, await self.reply(policy, question))
+        return self.record(live)
 
-    def record(self, one: LiveEpisode) -> Episode:
+    def record(self, live: LiveEpisode) -> Episode:
         """The record of an episode that is over; lost if the game cannot read it again."""
         fault = None
         if self.on_error != "raise":
-            fault = unreadable_action(one.base.game, one.base.actions)
-        episode = one.leave()
+            fault = unreadable_action(live.base.game, live.base.actions)
+        episode = live.leave()
         if fault is None or episode.lost is not None:
             return episode
         return replace(episode, lost=fault, returns=[], measures={})
@@ -143,8 +153,10 @@ class _Run:
 
     def answer(self, policy: Policy) -> None:
         """One call for all turns that wait for this policy."""
-        asked = [pair for pair in self.waiting.pop(id(policy)) if not pair[1].done()]
-        requests = [request for request, _ in asked]
+        open_requests = [
+            pair for pair in self.waiting.pop(id(policy)) if not pair[1].done()
+        ]
+        requests = [request for request, _ in open_requests]
         if not requests:  # their episodes were cancelled
             return
         try:
@@ -152,15 +164,15 @@ class _Run:
         except Exception as error:  # raised again in each of the episodes
             if isinstance(error, StopIteration):  # which no future takes
                 error = RuntimeError(f"policy {policy.name!r} raised StopIteration")
-            for _, future in asked:
+            for _, future in open_requests:
                 future.set_exception(error)
             return
-        for (_, future), reply in zip(asked, replies, strict=True):
+        for (_, future), reply in zip(open_requests, replies, strict=True):
             future.set_result(reply)
 
 
 async def stream_async(
-    plans: Sequence[EpisodePlan], max_in_flight: int, run: _Run
+    plans: Sequence[EpisodePlan], max_in_flight: int, run: Scheduler
 ) -> AsyncGenerator[tuple[int, Episode]]:
     """The index and the episode of each plan, as soon as it is over; see `play_many`."""
     plans_left = iter(enumerate(plans))
@@ -190,20 +202,20 @@ async def stream_async(
 
 
 def stream_in_own_loop(
-    plans: Sequence[EpisodePlan], max_in_flight: int, run: _Run
+    plans: Sequence[EpisodePlan], max_in_flight: int, run: Scheduler
 ) -> Iterator[tuple[int, Episode]]:
     """As `stream_async`, without `await`, and whether or not a loop runs in this thread."""
-    with _runner() as result:
+    with _runner() as run_coroutine:
         episodes = stream_async(plans, max_in_flight, run)
 
         async def following() -> tuple[int, Episode] | None:
             return await anext(episodes, None)
 
         try:
-            while (found := result(following())) is not None:
-                yield found
+            while (numbered_episode := run_coroutine(following())) is not None:
+                yield numbered_episode
         finally:
-            result(episodes.aclose())
+            run_coroutine(episodes.aclose())
 
 
 @contextmanager
@@ -276,8 +288,8 @@ def _followers(
     episodes = [done[key][1] for key in family]
     if any(episode.lost is not None for episode in episodes):
         return []
-    chosen = branch.followed(episodes, done[parent][1])
-    return [new for number in chosen for new in done[family[number]][0].candidates()]
+    followed = branch.followed(episodes, done[parent][1])
+    return [new for number in followed for new in done[family[number]][0].candidates()]
 
 
 def _numbered(episodes: dict[Key, Episode]) -> list[Episode]:

@@ -132,11 +132,11 @@ class SeatEnv(gymnasium.Env[Any, Any]):
             options = {name: options[name] for name in options if name != "sample"}
         before = self._np_random, self._np_random_seed
         super().reset(seed=seed)
-        drawn = None
+        env_seed = None
         if seed is not None or not self._seeded:
-            drawn = int(self.np_random.integers(2**63))
+            env_seed = int(self.np_random.integers(2**63))
         try:
-            self.env.reset(seed=drawn, options=options)
+            self.env.reset(seed=env_seed, options=options)
         except ValueError:
             self._np_random, self._np_random_seed = before
             raise
@@ -146,8 +146,8 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         others = [a for a in self.env.possible_agents if a != self.agent]
         self._seated = dict(zip(others, self._others, strict=True))
         self._turns: list[Turn] = []  # of the opponents that read text
-        if drawn is not None:  # else the generator goes on
-            self._rng = random.Random(turn_seed(drawn, sample, 0, 0))
+        if env_seed is not None:  # else the generator goes on
+            self._rng = random.Random(turn_seed(env_seed, sample, 0, 0))
         self._ended = True  # stays so if an opponent gives no reply
         self._let_others_play()
         self._ended = False
@@ -199,15 +199,15 @@ class SeatEnv(gymnasium.Env[Any, Any]):
 
     def __copy__(self) -> "SeatEnv":
         """An independent copy; its opponents are the same policies."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other.env = self.env.clone()
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.env = self.env.clone()
         for name in ("_rng", "_np_random", "observation_space", "action_space"):
             if name in self.__dict__:  # the first two after the first reset
-                setattr(other, name, copy.deepcopy(self.__dict__[name]))
+                setattr(twin, name, copy.deepcopy(self.__dict__[name]))
         if "_turns" in self.__dict__:
-            other._turns = self._turns.copy()
-        return other
+            twin._turns = self._turns.copy()
+        return twin
 
     def _sit(self, seat: int) -> None:
         self.seat, self.agent = seat, self.env.possible_agents[seat]
@@ -274,16 +274,20 @@ class SeatEnv(gymnasium.Env[Any, Any]):
             date=prompt.date,
         )
         (reply,) = ask(policy, [request], None, "raise")
-        read = reply.invalid or prompt.parse(game, state, reply.text, request.legal)
-        action = None if isinstance(read, InvalidReply) else read
-        self._turns.append(turn_of(request, policy.name, reply, action, read))
-        return read
+        outcome = reply.invalid or prompt.parse(game, state, reply.text, request.legal)
+        action = None if isinstance(outcome, InvalidReply) else outcome
+        self._turns.append(turn_of(request, policy.name, reply, action, outcome))
+        return outcome
 
     def _observation(self) -> Any:
-        seen = self.env.observe(self.agent)
-        if self._is_over() and isinstance(seen, dict) and "action_mask" in seen:
-            seen["action_mask"][:] = 1
-        return seen if self._part is None else seen[self._part]
+        observation = self.env.observe(self.agent)
+        if (
+            self._is_over()
+            and isinstance(observation, dict)
+            and "action_mask" in observation
+        ):
+            observation["action_mask"][:] = 1
+        return observation if self._part is None else observation[self._part]
 
     def _info(self) -> dict[str, Any]:
         info: dict[str, Any] = {
@@ -305,12 +309,19 @@ def _check_names(game: str, params: Mapping[str, Any]) -> None:
     """Refuses unknown arguments as a call does: TorchRL then goes on without `frameskip`."""
     if (of_game := game_parameters(game)) is None:
         return
-    own = ("seat", "opponents", "observation", "reply", "max_turns", "render_mode")
+    own_names = (
+        "seat",
+        "opponents",
+        "observation",
+        "reply",
+        "max_turns",
+        "render_mode",
+    )
     for name in params:
-        if name not in (known := (*own, *of_game)):
+        if name not in (all_names := (*own_names, *of_game)):
             raise TypeError(
                 f"{game} got an unexpected keyword argument {name!r}; "
-                f"{did_you_mean(name, known)}"
+                f"{did_you_mean(name, all_names)}"
             )
 
 
@@ -351,10 +362,10 @@ def make_seat_env(
         return GameEnv(game, observation=content, **params)
 
     is_array = observation == "array"
-    shown: Any = "features" if is_array else observation or "features"
+    content_of_env: Any = "features" if is_array else observation or "features"
 
     def make_env() -> GameEnv:
-        env = make_with(shown)
+        env = make_with(content_of_env)
         if observation is None and env.game.num_actions is None:
             return make_with("all")
         return env

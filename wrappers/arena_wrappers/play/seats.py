@@ -66,33 +66,38 @@ Opponents = str | Policy | Sequence[str | Policy]
 
 
 def checked_opponents(
-    opponents: Opponents, num: int, made: dict[str, Policy]
+    opponents: Opponents, num: int, policy_of_spec: dict[str, Policy]
 ) -> list[Policy]:
     """The policies of the other seats.
 
     Args:
         opponents: a policy or a string for `make_policy`, or one per other seat.
         num: number of other seats.
-        made: policies by string, to which new ones are added.
+        policy_of_spec: policies by string, to which new ones are added.
 
     Raises:
         ValueError: a string names no policy here, or the number does not fit.
         TypeError: an opponent is neither a string nor a policy.
     """
     single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
-    named: Any = [opponents] * num if single else opponents
-    if len(named) != num:
-        raise ValueError(f"want {num} opponents, one per other seat, got {len(named)}")
-    for one in named:
-        if isinstance(one, str) and one == "self":
+    opponent_list: Any = [opponents] * num if single else opponents
+    if len(opponent_list) != num:
+        raise ValueError(
+            f"want {num} opponents, one per other seat, got {len(opponent_list)}"
+        )
+    for opponent in opponent_list:
+        if isinstance(opponent, str) and opponent == "self":
             raise ValueError(
                 "opponent 'self' is the model that trains, which an environment of one "
                 "seat does not know; give a policy such as 'random', or let your "
                 "trainer play every seat of arena_envs.make(...)"
             )
-        if isinstance(one, str) and one not in made:
-            made[one] = make_policy(one)
-    return [made[one] if isinstance(one, str) else as_policy(one) for one in named]
+        if isinstance(opponent, str) and opponent not in policy_of_spec:
+            policy_of_spec[opponent] = make_policy(opponent)
+    return [
+        policy_of_spec[opponent] if isinstance(opponent, str) else as_policy(opponent)
+        for opponent in opponent_list
+    ]
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ def bot_of(policy: Policy) -> Bot | None:
 def outcome_of(env: GameEnv) -> dict[str, Any]:
     """What `info["outcome"]` holds at the end of an episode."""
     return {
-        "returns": [float(paid) for paid in env.returns],
+        "returns": [float(seat_return) for seat_return in env.returns],
         "measures": measures_of(env.game, env.game_state),
         "forfeited_by": env.forfeited_by,
     }

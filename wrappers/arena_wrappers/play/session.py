@@ -168,7 +168,7 @@ class SeatSession:
             if not isinstance(reply, str):
                 raise TypeError(f"want a text as reply, got {short(reply)}")
             reply = Reply(reply)
-        before, invalid, penalty = live.base.returns, None, 0.0
+        returns_before, invalid, penalty = live.base.returns, None, 0.0
         if not self.done:
             live.take(reply)
             if live.lost is not None:
@@ -178,12 +178,12 @@ class SeatSession:
             invalid = turn.detail
             if invalid is not None:
                 penalty = turn.rewards["format"]
-        shown = self._go_on(live)
+        prompt = self._go_on(live)
         info = self.info()
         rewards = info["rewards"]
-        if before is not (paid := live.base.returns):
+        if returns_before is not (returns := live.base.returns):
             for seat in self._seats:
-                rewards[self.agents[seat]] = float(paid[seat] - before[seat])
+                rewards[self.agents[seat]] = float(returns[seat] - returns_before[seat])
         agent = self.agents[mover]
         if agent in rewards:
             rewards[agent] += penalty
@@ -191,7 +191,7 @@ class SeatSession:
         if self.done:
             info |= self._ending(live)
             self._ended = True
-        return shown, rewards.get(agent, 0.0), self.done, info
+        return prompt, rewards.get(agent, 0.0), self.done, info
 
     def request(self) -> tuple[Policy | None, TurnRequest]:
         """The policy of the seat to move, and what it is asked; None for the session's seats."""
@@ -224,13 +224,19 @@ class SeatSession:
 
     def plan(self, seed: int, sample: int, policy: Policy) -> EpisodePlan:
         """The episode for `play_plans`, with a policy in the session's seats."""
-        seats = [policy if one is self._own else one for one in self._seated]
+        seats = [
+            policy if seat_policy is self._own else seat_policy
+            for seat_policy in self._seated
+        ]
         return EpisodePlan(self._make, seats, seed, sample)
 
     @property
     def returns(self) -> list[float]:
         """What each seat was paid so far."""
-        return [float(paid) for paid in self._running(even_ended=True).base.returns]
+        return [
+            float(seat_return)
+            for seat_return in self._running(even_ended=True).base.returns
+        ]
 
     @property
     def turns(self) -> Sequence[Turn]:
@@ -319,21 +325,21 @@ class SeatSession:
         self._draws = isinstance(seat, str) and seat == "random"
         if isinstance(seat, str) and seat == "all":
             seat = range(num_players)
-        listed: Any = [0] if self._draws else seat
-        if isinstance(listed, str) or not isinstance(listed, Sequence):
-            listed = [listed]
-        own = sorted({checked_seat(one, num_players) for one in listed})
-        if not own:
+        seat_list: Any = [0] if self._draws else seat
+        if isinstance(seat_list, str) or not isinstance(seat_list, Sequence):
+            seat_list = [seat_list]
+        own_seats = sorted({checked_seat(number, num_players) for number in seat_list})
+        if not own_seats:
             raise ValueError("want at least one seat, got none; give seat=0")
-        num_others = num_players - len(own)
+        num_others = num_players - len(own_seats)
         policies = checked_opponents(opponents, num_others, self._made)
         self.seats, self.opponents = seat, policies
-        self._sit(own)
+        self._sit(own_seats)
 
     def _begin(self, seed: int, sample: int, options: Mapping[str, Any]) -> None:
         if self._draws:
-            drawn = random.Random(turn_seed(seed, 0, 0, len(self.agents)))
-            self._sit([drawn.randrange(len(self.agents))])
+            rng = random.Random(turn_seed(seed, 0, 0, len(self.agents)))
+            self._sit([rng.randrange(len(self.agents))])
         if self._live is not None:  # its environment is free
             self._live.cache.free.append(self._live.env)
         chance = {"chance": options["chance"]} if "chance" in options else None
@@ -377,15 +383,15 @@ class SeatSession:
         return self._live
 
     def _ending(self, live: LiveEpisode) -> dict[str, Any]:
-        own = [turn.seat in self._seats for turn in live.turns]
-        found: dict[str, Any] = {
+        own_turns = [turn.seat in self._seats for turn in live.turns]
+        info: dict[str, Any] = {
             "outcome": outcome_of(live.base),
             "turn_rewards": [t.reward for t in live.turns if t.seat in self._seats],
         }
         if self._credit is not None:
-            values = zip(own, self._credit(live.record()), strict=True)
-            found["credit"] = [value for is_own, value in values if is_own]
-        return found
+            values = zip(own_turns, self._credit(live.record()), strict=True)
+            info["credit"] = [value for is_own, value in values if is_own]
+        return info
 
 
 def transcript(game: Any) -> dict[str, Any] | None:

@@ -6,13 +6,13 @@ from arena_wrappers.policies.agents import Asks as Asks
 from arena_wrappers.policies.agents import AsyncAgentPolicy as AsyncAgentPolicy
 from arena_wrappers.policies.agents import Rollouts as Rollouts
 from arena_wrappers.policies.agents import Scorer as Scorer
-from arena_wrappers.policies.agents import Seen as Seen
 from arena_wrappers.policies.agents import SolverValues as SolverValues
+from arena_wrappers.policies.agents import TurnView as TurnView
+from arena_wrappers.policies.agents import add_instruction as add_instruction
 from arena_wrappers.policies.agents import agents as agents
 from arena_wrappers.policies.agents import quoted as quoted
 from arena_wrappers.policies.agents import roles as roles
 from arena_wrappers.policies.agents import scorers as scorers
-from arena_wrappers.policies.agents import told as told
 from arena_wrappers.policies.arrays import ArrayPolicy as ArrayPolicy
 from arena_wrappers.policies.basic import BotPolicy as BotPolicy
 from arena_wrappers.policies.basic import FunctionPolicy as FunctionPolicy

@@ -98,8 +98,8 @@ class ChatAPIPolicy:
         self._send_seed = send_seed
         self._refused: tuple[str, ...] = ()
         limits = {"max_tokens": max_tokens, "temperature": temperature}
-        given = {k: v for k, v in limits.items() if v is not None}
-        self._fields = {"model": model, **given, **(fields or {})}
+        sampling = {k: v for k, v in limits.items() if v is not None}
+        self._fields = {"model": model, **sampling, **(fields or {})}
         self._client = Client(url, key, timeout, max_retries, max_concurrent, model)
         self._counting = threading.Lock()
 
@@ -133,34 +133,38 @@ class ChatAPIPolicy:
         if self._send_seed:
             body["seed"] = request.seed % 2**31
         for name in self._refused:
-            body = _without(name, body)
+            body = _without_field(name, body)
         return self._client.ask(
-            "POST", "/chat/completions", body, timeout, self._without_refused
+            "POST", "/chat/completions", body, timeout, self._mended_body
         )
 
-    def _without_refused(
+    def _mended_body(
         self, error: StatusError, body: Mapping[str, Any]
     ) -> dict[str, Any] | None:
         """The body without the field that the endpoint refuses by its name."""
-        said = str(error)
+        problem = str(error)
         if _TOO_LONG.search(
-            said
+            problem
         ):  # a reply that fills the context is shorter than limits
             limits = {"max_tokens", "max_completion_tokens"} & body.keys()
             return (
                 {k: v for k, v in body.items() if k not in limits} if limits else None
             )
         for name, hint in _REFUSABLE.items():
-            if name not in body or not re.search(rf"(?<![\w-]){name}(?![\w-])", said):
+            if name not in body or not re.search(
+                rf"(?<![\w-]){name}(?![\w-])", problem
+            ):
                 continue
-            if name == "max_tokens" and not re.search(_REFUSED, said):
+            if name == "max_tokens" and not re.search(_REFUSED, problem):
                 continue
             with self._counting:
                 if name not in self._refused:
                     self._refused = (*self._refused, name)
-                    told = f"{self.url} refuses the field {name!r}: {hint} ({said})"
-                    LOG.warning("%s", self._client.hide(told))
-            return _without(name, body)
+                    warning = (
+                        f"{self.url} refuses the field {name!r}: {hint} ({problem})"
+                    )
+                    LOG.warning("%s", self._client.hide(warning))
+            return _without_field(name, body)
         return None
 
     def _reply_of(self, call: Call[Any], timeout: float | None) -> Reply:
@@ -177,15 +181,15 @@ class ChatAPIPolicy:
                 self._count(num_calls=1)
                 return Reply("", instead="context_length")
             self._count(num_errors=1)
-            told = self._client.reason(error)
-            return Reply("", error=told, timed_out=isinstance(error, TimeoutError))
+            reason = self._client.reason(error)
+            return Reply("", error=reason, timed_out=isinstance(error, TimeoutError))
         self._count(answer.get("usage"), num_calls=1)
         return replace(reply, text=self._client.hide(reply.text))
 
-    def _count(self, counted: Any = None, **numbers: int) -> None:
-        counted = counted if isinstance(counted, dict) else {}
-        sent = _number(counted.get("prompt_tokens"))
-        came = _number(counted.get("completion_tokens"))
+    def _count(self, usage: Any = None, **numbers: int) -> None:
+        usage = usage if isinstance(usage, dict) else {}
+        sent = _number(usage.get("prompt_tokens"))
+        came = _number(usage.get("completion_tokens"))
         with self._counting:  # several threads may play
             old = self.usage
             self.usage = replace(
@@ -207,16 +211,16 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
     Raises:
         ValueError: the string has another form, or an argument is wrong.
     """
-    found = read_endpoint(argument)
-    if not found.model or "model" in found.options:
+    endpoint = read_endpoint(argument)
+    if not endpoint.model or "model" in endpoint.options:
         raise ValueError(
             "want the name of a model, as in 'api:my-model' or "
             f"'api:my-model@http://localhost:8000/v1', got 'api:{argument}'"
         )
-    given = {**found.options, **options}
-    if "prompt" in given:
-        given["prompt"] = PromptOptions(**given["prompt"])
-    return ChatAPIPolicy(found.model, found.base_url, name=argument, **given)
+    arguments = {**endpoint.options, **options}
+    if "prompt" in arguments:
+        arguments["prompt"] = PromptOptions(**arguments["prompt"])
+    return ChatAPIPolicy(endpoint.model, endpoint.base_url, name=argument, **arguments)
 
 
 LOG = logging.getLogger(__name__)
@@ -233,35 +237,37 @@ _REFUSABLE = {
 _REFUSED = r"(?i)max_completion_tokens|un(supported|known|recogni[sz]ed|expected)|not (supported|permitted|allowed)|extra"
 
 
-def _without(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def _without_field(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a request without a field that an endpoint refused."""
-    rest = {key: value for key, value in body.items() if key != name}
+    remainder = {key: value for key, value in body.items() if key != name}
     if name == "max_tokens" and name in body:
-        rest.setdefault("max_completion_tokens", body[name])
-    return rest
+        remainder.setdefault("max_completion_tokens", body[name])
+    return remainder
 
 
 def _reply(answer: Any) -> Reply:
     """The reply in a chat completion; with token ids if the endpoint tells all of them."""
     try:
         choice = answer["choices"][0]
-        message, why = choice["message"], choice.get("finish_reason")
+        message, finish_reason = choice["message"], choice.get("finish_reason")
         text = _text_of(message.get("content"))
     except (LookupError, TypeError, AttributeError):
-        told = json.dumps(answer)[:80]
-        raise BadAnswer(f"want a chat completion with a message, got {told}") from None
+        beginning = json.dumps(answer)[:80]
+        raise BadAnswer(
+            f"want a chat completion with a message, got {beginning}"
+        ) from None
     if len(text) > MAX_REPLY:
         note = f"\n[cut: the reply has {len(text)} characters]"
         return Reply(text[:MAX_REPLY] + note, truncated=True)
-    cut = why == "length"
-    if not text.strip() and not cut:
+    is_cut = finish_reason == "length"
+    if not text.strip() and not is_cut:
         refusal = message.get("refusal")
         text = refusal if isinstance(refusal, str) else text
-        return Reply(text, instead=_instead(message, why))
+        return Reply(text, instead=_missing_text_reason(message, finish_reason))
     ids = answer.get("prompt_token_ids"), choice.get("token_ids")
-    known = all(isinstance(i, list) and all(type(n) is int for n in i) for i in ids)
-    prompt_ids, token_ids = ids if known else (None, None)
-    return Reply(text, prompt_ids, token_ids, truncated=cut)
+    has_ids = all(isinstance(i, list) and all(type(n) is int for n in i) for i in ids)
+    prompt_ids, token_ids = ids if has_ids else (None, None)
+    return Reply(text, prompt_ids, token_ids, truncated=is_cut)
 
 
 def _text_of(content: Any) -> str:
@@ -274,13 +280,13 @@ def _text_of(content: Any) -> str:
     return content or ""
 
 
-def _instead(message: Mapping[str, Any], why: Any) -> Instead:
+def _missing_text_reason(message: Mapping[str, Any], finish_reason: Any) -> Instead:
     """The kind of a message without text."""
     if message.get("refusal"):
         return "refusal"
     if message.get("tool_calls") or message.get("function_call"):
         return "tool_call"
-    if why == "content_filter":
+    if finish_reason == "content_filter":
         return "content_filter"
     has_reasoning = message.get("reasoning_content") or message.get("reasoning")
     return "reasoning" if has_reasoning else "empty"

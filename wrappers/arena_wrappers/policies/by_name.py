@@ -24,7 +24,6 @@ from arena_wrappers.policies.noise import (
     AsyncNoisyPolicy,
     NoisyPolicy,
     ScoringNoisyPolicy,
-    refused_noise,
 )
 from arena_wrappers.policies.person import KIND, names_person, person
 from arena_wrappers.policies.protocol import Policy, Reply, TurnRequest
@@ -77,7 +76,9 @@ def noisy(
 ) -> Policy:
     """The policy of `noisy:P(STRING)`."""
     if names_person(policy):
-        raise ValueError(refused_noise(spec))
+        raise ValueError(
+            f"want no person in noise, got {spec!r}; write the person alone, as human"
+        )
     inner = make(policy)
     kind = NoisyPolicy
     if hasattr(inner, "act_async"):
@@ -156,32 +157,32 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     if names_person(spec):
         require_operator("policy", spec, "read from this terminal")
         return person(spec)
-    one = expression(spec)
-    if (hint := _ELSEWHERE.get(one.name)) and one.name not in (makers or {}):
+    parts = expression(spec)
+    if (hint := _ELSEWHERE.get(parts.name)) and parts.name not in (makers or {}):
         raise ValueError(f"no policy {spec!r:.200}; {hint}")
     door = replace(policies, built_in={**policies.built_in, **(makers or {})})
     if spec.endswith(".py"):
-        raise ValueError(f"no policy {spec!r:.200}; {_advice_on(spec, one.name)}")
+        raise ValueError(f"no policy {spec!r:.200}; {_advice_on(spec, parts.name)}")
     try:
         door.read(spec)
     except NotTrusted:
         raise
     except ValueError:
-        if advice := _advice_on(spec, one.name):
+        if advice := _advice_on(spec, parts.name):
             raise ValueError(f"no policy {spec!r:.200}; {advice}") from None
         raise
-    _warn_of_folder(spec, one)
-    if one.name not in door.names() and (function := _function_of(door, spec)):
+    _warn_of_folder(spec, parts)
+    if parts.name not in door.names() and (function := _function_of(door, spec)):
         return FunctionPolicy(function, name=spec)
-    made: Any = door.make(spec, make=partial(make_policy, makers=makers), spec=spec)
-    if not hasattr(made, "act"):
+    thing: Any = door.make(spec, make=partial(make_policy, makers=makers), spec=spec)
+    if not hasattr(thing, "act"):
         raise ValueError(
-            f"policy {spec!r:.200} lacks a method act, got {type(made).__name__}; define it, or "
+            f"policy {spec!r:.200} lacks a method act, got {type(thing).__name__}; define it, or "
             "name a function with one parameter, request, which returns the reply"
         )
-    if not hasattr(made, "name"):
-        made.name = spec
-    policy: Policy = made
+    if not hasattr(thing, "name"):
+        thing.name = spec
+    policy: Policy = thing
     return policy
 
 
@@ -216,9 +217,9 @@ def _advice_on(spec: str, name: str) -> str:
         return f"write lm:{spec} for a model in a folder or on the Hugging Face hub"
     is_module = re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", spec)
     if not is_module and not did_you_mean(name, policies.names()).endswith("?"):
-        known = ", ".join(policies.names())
+        all_names = ", ".join(policies.names())
         return (
-            f"known are {known}; a model in a folder is lm:PATH, one behind an endpoint "
+            f"known are {all_names}; a model in a folder is lm:PATH, one behind an endpoint "
             "api:MODEL@URL, and one of your own module:name"
         )
     return ""
@@ -233,9 +234,9 @@ def check_names_game(name: str) -> None:
         )
 
 
-def _warn_of_folder(spec: str, one: Expression) -> None:
+def _warn_of_folder(spec: str, parts: Expression) -> None:
     """Warns where a built-in name is also that of a folder with a model."""
-    if spec == one.name and _has_model(Path(spec)):
+    if spec == parts.name and _has_model(Path(spec)):
         warnings.warn(
             f"{spec!r} is the built-in policy of this name; write lm:./{spec} for the model in "
             "the folder",

@@ -54,8 +54,8 @@ class StatusError(Exception):
         wait: seconds after which the server wants the next request, if it says so.
     """
 
-    def __init__(self, status: int, said: str, wait: float | None = None) -> None:
-        super().__init__(f"status {status}: {said}")
+    def __init__(self, status: int, message: str, wait: float | None = None) -> None:
+        super().__init__(f"status {status}: {message}")
         self.status, self.wait = status, wait
 
 
@@ -153,7 +153,7 @@ class Client:
         max_concurrent: int = 64,
         model: str = "",
     ) -> None:
-        _check(timeout, max_retries, max_concurrent)
+        _check_limits(timeout, max_retries, max_concurrent)
         is_openai = host_of(url) == host_of(OPENAI_URL)
         key = (key_for(url) or "" if key is None else key).strip()
         if not key and is_openai:
@@ -232,9 +232,9 @@ class Client:
         pause *= 1 - self._jitter.random() / 4
         if isinstance(failure, StatusError) and failure.wait is not None:
             pause = min(failure.wait, MAX_PAUSE)
-        if _passes(failure) and time.monotonic() + pause >= until:
+        if _may_succeed(failure) and time.monotonic() + pause >= until:
             raise TooLate from failure
-        if num_failed > self._max_retries or not _passes(failure):
+        if num_failed > self._max_retries or not _may_succeed(failure):
             no_line = isinstance(failure, Unreachable)
             self.is_unreachable = no_line and not self._is_reached
             raise failure
@@ -246,32 +246,36 @@ class Client:
         """The answer to one attempt; raises for any that is not a success."""
         content = b"" if body is None else json.dumps(body).encode()
         end = time.monotonic() + WHOLE * self._timeout
-        given = content, self._headers, self._timeout, min(until, end)
+        arguments = content, self._headers, self._timeout, min(until, end)
         try:
-            answer = line.ask(method, path, *given)
+            answer = line.ask(method, path, *arguments)
         except TimeoutError as error:
             if end < until and time.monotonic() >= end:
                 raise Endless from error
             raise
         self.is_unreachable, self._is_reached = False, True
         if answer.status >= 300:
-            said = message_of(answer.content)
-            raise StatusError(answer.status, said, _wanted_pause(answer.headers))
+            message = message_of(answer.content)
+            raise StatusError(answer.status, message, _retry_after(answer.headers))
         try:
-            found = json.loads(answer.content)
+            content_json = json.loads(answer.content)
         except (ValueError, RecursionError):
             begin = message_of(answer.content[:MAX_ERROR])
             raise BadAnswer(f"want JSON, got {begin[:80]!r}") from None
-        if isinstance(found, dict) and found.get("error") and not found.get("choices"):
-            told = found["error"]
-            code = told.get("code") if isinstance(told, dict) else None
+        if (
+            isinstance(content_json, dict)
+            and content_json.get("error")
+            and not content_json.get("choices")
+        ):
+            error_field = content_json["error"]
+            code = error_field.get("code") if isinstance(error_field, dict) else None
             status = code if isinstance(code, int) and 400 <= code < 600 else 502
             raise StatusError(status, message_of(answer.content))
-        return found
+        return content_json
 
     def reason(self, error: Exception) -> str:
         """The reason of a failure, in a sentence that ends with what to do."""
-        url, said = self.url, f"{type(error).__name__}: {error}"
+        url, description = self.url, f"{type(error).__name__}: {error}"
         status = error.status if isinstance(error, StatusError) else None
         if isinstance(error.__cause__, ssl.SSLCertVerificationError):
             text = (
@@ -282,7 +286,7 @@ class Client:
             error, Unreachable | ConnectionError | http.client.HTTPException
         ):
             text = (
-                f"the connection to {url} failed ({said}); start the server or correct "
+                f"the connection to {url} failed ({description}); start the server or correct "
                 "the URL"
             )
         elif isinstance(error, Endless):
@@ -294,18 +298,20 @@ class Client:
             attempts = f"{1 + self._max_retries} attempts of {self._timeout:g} s"
             text = f"{url} gave no reply in {attempts}; look whether it stalls"
         elif status == 429:
-            text = f"{url} limits requests ({said}); wait, or lower max_concurrent"
+            text = (
+                f"{url} limits requests ({description}); wait, or lower max_concurrent"
+            )
         elif status in (401, 403):
             got = "refuses its key" if self._secret else "wants a key, and has none"
-            text = f"{url} {got}; {want_key(url)} ({said})"
+            text = f"{url} {got}; {want_key(url)} ({description})"
         elif status in (400, 402, 413, 422):
-            text = f"{url} refuses the request; change what it names ({said})"
+            text = f"{url} refuses the request; change what it names ({description})"
         elif status == 404:
-            text = f"{url} has no model {self._model!r}; correct name or URL ({said})"
+            text = f"{url} has no model {self._model!r}; correct name or URL ({description})"
         elif status is not None and 300 <= status < 400:
-            text = f"{url} redirects, which is not followed; give the URL it leads to ({said})"
+            text = f"{url} redirects, which is not followed; give the URL it leads to ({description})"
         else:
-            text = f"{url} gave no usable answer; read the server's log ({said})"
+            text = f"{url} gave no usable answer; read the server's log ({description})"
         return self.hide(" ".join(text.split()))[:MAX_ERROR]
 
     def hide(self, text: str) -> str:
@@ -326,20 +332,20 @@ def _headers(key: str, is_openai: bool) -> dict[str, str]:
     return headers | {name: value for name, value in ids.items() if value}
 
 
-def _wanted_pause(headers: http.client.HTTPMessage) -> float | None:
+def _retry_after(headers: http.client.HTTPMessage) -> float | None:
     """The seconds of the header `Retry-After`, which may hold a date."""
-    told = headers.get("Retry-After") or ""
+    header = headers.get("Retry-After") or ""
     try:
-        seconds = float(told)
+        seconds = float(header)
     except ValueError:
         try:
-            seconds = parsedate_to_datetime(told).timestamp() - time.time()
+            seconds = parsedate_to_datetime(header).timestamp() - time.time()
         except (ValueError, OverflowError):
             return None
     return seconds if 0 < seconds < math.inf else None
 
 
-def _passes(failure: Exception) -> bool:
+def _may_succeed(failure: Exception) -> bool:
     """Whether another attempt may succeed."""
     if isinstance(failure, StatusError):
         return failure.status in _AGAIN or failure.status >= 500
@@ -347,7 +353,7 @@ def _passes(failure: Exception) -> bool:
     return isinstance(failure, kinds) and not isinstance(failure, TooLate | Endless)
 
 
-def _check(timeout: float, max_retries: int, max_concurrent: int) -> None:
+def _check_limits(timeout: float, max_retries: int, max_concurrent: int) -> None:
     if not timeout > 0:
         raise ValueError(f"want a timeout above 0 seconds, got {timeout}")
     if type(max_retries) is not int or max_retries < 0:

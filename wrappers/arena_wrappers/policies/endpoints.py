@@ -55,37 +55,37 @@ def read_endpoint(text: str) -> Endpoint:
     Endpoint(model='m', base_url='http://localhost:8000/v1',
              options={'temperature': 0, 'prompt': {'history': 'transcript'}})
     """
-    where, *listed = text.split("#")
-    found = re.fullmatch(r"(?:(.*?)@)?(https?://.*)", where)
-    model, url = (found[1] or "", found[2]) if found else (where, None)
-    if url is None and _NO_SCHEME.match(where):
-        shown = where.rpartition("@")[2].partition("?")[0]  # no password, no query
+    address, *option_texts = text.split("#")
+    match = re.fullmatch(r"(?:(.*?)@)?(https?://.*)", address)
+    model, url = (match[1] or "", match[2]) if match else (address, None)
+    if url is None and _NO_SCHEME.match(address):
+        host = address.rpartition("@")[2].partition("?")[0]  # no password, no query
         raise ValueError(
-            f"want http:// or https:// after @, got {shown!r:.200}; write the whole "
+            f"want http:// or https:// after @, got {host!r:.200}; write the whole "
             "URL, as in my-model@http://localhost:8000/v1"
         )
     if url is not None:
         host_of(url)
-    return Endpoint(model, url, _options(listed))
+    return Endpoint(model, url, _options(option_texts))
 
 
-def _options(listed: Sequence[str]) -> dict[str, Any]:
+def _options(option_texts: Sequence[str]) -> dict[str, Any]:
     prompt: dict[str, Any] = {}
     others: dict[str, Any] = {}
-    for part in listed:
+    for part in option_texts:
         name, mark, value = part.partition("=")
-        known = (*PROMPT_OPTIONS, *_NUMBERS, "send_seed", "model")
+        option_names = (*PROMPT_OPTIONS, *_NUMBERS, "send_seed", "model")
         if name in PROMPT_OPTIONS:
             prompt[name] = _value(name, value)
-        elif name in known:
+        elif name in option_names:
             others[name] = _value(name, value)
         elif (  # as near as this to an option, a name is a mistake
             not (mark and re.fullmatch("[a-z][a-z0-9_]*", name))
             or name in _OWN
-            or difflib.get_close_matches(name, known, 1, _NEAR)
+            or difflib.get_close_matches(name, option_names, 1, _NEAR)
         ):
             raise ValueError(
-                f"want #NAME=VALUE, got {'#' + part!r}; {did_you_mean(name, known)}"
+                f"want #NAME=VALUE, got {'#' + part!r}; {did_you_mean(name, option_names)}"
             )
         else:
             others.setdefault("fields", {})[name] = _value(name, value)
@@ -117,16 +117,16 @@ def host_of(url: str) -> tuple[str, int]:
     >>> host_of("https://api.openai.com/v1")
     ('api.openai.com', 443)
     """
-    found = _URL.fullmatch(url)
-    port = 0 if found is None else int(found[3] or _PORTS[found[1]])
-    if found is None or not 0 < port < 2**16:
-        shown = re.sub(r"//.*@", "//***@", url)
-        shown = re.sub(r"\?.*", "?***", shown, flags=re.DOTALL)
+    match = _URL.fullmatch(url)
+    port = 0 if match is None else int(match[3] or _PORTS[match[1]])
+    if match is None or not 0 < port < 2**16:
+        public_url = re.sub(r"//.*@", "//***@", url)
+        public_url = re.sub(r"\?.*", "?***", public_url, flags=re.DOTALL)
         raise ValueError(
             "want the URL of an endpoint, such as http://localhost:8000/v1, got "
-            f"{shown!r:.200}; leave out user, password and query"
+            f"{public_url!r:.200}; leave out user, password and query"
         )
-    return found[2].lower(), port
+    return match[2].lower(), port
 
 
 def key_for(url: str) -> str | None:
@@ -164,14 +164,14 @@ def key_for(url: str) -> str | None:
 
 def _entry(text: str, source: str) -> tuple[tuple[str, int], str]:
     host, _, key = text.strip().partition(" ")
-    found = _HOST.fullmatch(host)
+    match = _HOST.fullmatch(host)
     key = key.strip()
-    if found is None or not key or not key.isascii() or " " in key:
+    if match is None or not key or not key.isascii() or " " in key:
         raise ValueError(
             f"want 'HOST KEY' in {source}, such as 'localhost:8000 my-key', got "
             "another form; correct it"
         )
-    return (found[1].lower(), int(found[2] or _PORTS["https"])), key
+    return (match[1].lower(), int(match[2] or _PORTS["https"])), key
 
 
 def want_key(url: str) -> str:

@@ -45,7 +45,7 @@ class Answer(NamedTuple):
     content: bytes
 
 
-class _Timed(io.RawIOBase):
+class _TimedSocket(io.RawIOBase):
     """The header and the content that a socket receives."""
 
     def __init__(self, sock: socket.socket, timeout: float, until: float) -> None:
@@ -140,17 +140,17 @@ class Connection:
 
         def exchange() -> Answer:
             line: Any = self._line
-            line.response_class = lambda sock, **given: http.client.HTTPResponse(
-                cast(Any, _Timed(sock, timeout, until)), **given
+            line.response_class = lambda sock, **options: http.client.HTTPResponse(
+                cast(Any, _TimedSocket(sock, timeout, until)), **options
             )
             sock = self._connected(min(timeout, until - time.monotonic()))
             self._line.request(method, f"{self._path}{path}", content, dict(headers))
             if wait is not None:
                 wait(sock)
             response = self._line.getresponse()
-            found = content_of(response)
+            content_bytes = content_of(response)
             response.close()  # the connection stays, unless the server closes it
-            return Answer(response.status, response.headers, found)
+            return Answer(response.status, response.headers, content_bytes)
 
         is_kept = self._line.sock is not None
         try:

@@ -29,7 +29,9 @@ class NoisyPolicy:
                 "noisy:0.2(minimax)"
             )
         if getattr(inner, "is_person", False):
-            raise ValueError(refused_noise(name))
+            raise ValueError(
+                f"want no person in noise, got {name!r}; write the person alone, as human"
+            )
         self.inner = inner
         self.probability = probability
         self.name = name
@@ -40,10 +42,14 @@ class NoisyPolicy:
         return own_prompt(self.inner)
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        drawn = [self._random_reply(request) for request in requests]
-        asked = [r for r, reply in zip(requests, drawn, strict=True) if reply is None]
-        replies = iter(self.inner.act(asked) if asked else ())
-        return [next(replies) if reply is None else reply for reply in drawn]
+        random_replies = [self._random_reply(request) for request in requests]
+        inner_requests = [
+            r
+            for r, reply in zip(requests, random_replies, strict=True)
+            if reply is None
+        ]
+        replies = iter(self.inner.act(inner_requests) if inner_requests else ())
+        return [next(replies) if reply is None else reply for reply in random_replies]
 
     def _random_reply(self, request: TurnRequest) -> Reply | None:
         rng = random.Random(request.seed ^ NOISE)
@@ -59,8 +65,8 @@ class AsyncNoisyPolicy(NoisyPolicy):
         self, request: TurnRequest, timeout: float | None = None
     ) -> Reply:
         inner: Any = self.inner
-        drawn = self._random_reply(request)
-        return drawn or await inner.act_async(request, timeout)
+        random_reply = self._random_reply(request)
+        return random_reply or await inner.act_async(request, timeout)
 
 
 class ScoringNoisyPolicy(NoisyPolicy):
@@ -70,20 +76,17 @@ class ScoringNoisyPolicy(NoisyPolicy):
         self, requests: Sequence[TurnRequest]
     ) -> list[tuple[list[float], float]]:
         inner: Any = self.inner
-        found = []
+        probabilities = []
         for chances, illegal in inner.action_probs(requests):
             noise = self.probability / len(chances)
-            kept = (1 - self.probability) * (1 - illegal)
-            legal = self.probability + kept
-            mixed = [(noise + kept * chance) / (legal or 1) for chance in chances]
-            wrong = (1 - self.probability) * illegal
-            found.append((mixed, wrong) if legal else (chances, illegal))
-        return found
-
-
-def refused_noise(name: str) -> str:
-    """The error for noise around a person: rules for people would not see the person."""
-    return f"want no person in noise, got {name!r}; write the person alone, as human"
+            legal_share = (1 - self.probability) * (1 - illegal)
+            legal = self.probability + legal_share
+            mixed = [
+                (noise + legal_share * chance) / (legal or 1) for chance in chances
+            ]
+            illegal_mass = (1 - self.probability) * illegal
+            probabilities.append((mixed, illegal_mass) if legal else (chances, illegal))
+        return probabilities
 
 
 def without_noise(policy: Policy) -> Policy:

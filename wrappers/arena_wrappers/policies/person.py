@@ -58,7 +58,8 @@ class HumanPolicy:
         self.advisor = advisor
         self.read, self.write = read, write
         self.name = name
-        self._told: Any = None  # the game and the seat whose rules were shown last
+        # the game and the seat whose rules were shown last
+        self._rules_shown_for: Any = None
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         """One reply for each request.
@@ -76,24 +77,24 @@ class HumanPolicy:
         is_talk = game.num_actions is None
         if request.turn == 0:
             self.write(f"\nA new game. You are player_{request.seat}.")
-            if self._told != (game, request.seat):  # the rules may be new
-                self._told = game, request.seat
+            if self._rules_shown_for != (game, request.seat):  # the rules may be new
+                self._rules_shown_for = game, request.seat
                 self.write(game.rules(request.seat))
                 if is_talk:
                     self.write(_ONE_LINE)
         self.write(f"\n{game.observe(state, request.seat)}")
-        self.write(_listed(request))
+        self.write(_legal_lines(request))
         while True:
             typed = self.read(f"player_{request.seat}> ").strip()
             if typed == RULES:
                 self.write(game.rules(request.seat))
             elif typed == HINT:
                 self.write(self._hint(request))
-            elif isinstance(found := _action_text(request, typed), str):
-                return Reply(request.wrap(found))
+            elif isinstance(parsed := _action_text(request, typed), str):
+                return Reply(request.wrap(parsed))
             else:
                 # in language games, what the rules want
-                advice = found.detail if is_talk else _what_to_type(request.legal)
+                advice = parsed.detail if is_talk else _what_to_type(request.legal)
                 self.write(f"Not a legal action: {typed[:80]!r}. {advice}")
 
     def _hint(self, request: TurnRequest) -> str:
@@ -155,23 +156,25 @@ def _what_to_type(legal: Sequence[str]) -> str:
     return f'Type a legal action{number}, or "rules". Ctrl-C stops.'
 
 
-def _listed(request: TurnRequest) -> str:
+def _legal_lines(request: TurnRequest) -> str:
     """The legal actions; in language games they are examples."""
     legal, is_talk = request.legal, request.game.num_actions is None
     head = "For example: " if is_talk else "Legal actions: "
     if not _has_numbers(legal):
         return f"{head}{', '.join(legal)}."
-    shown = "  ".join(f"{number}: {text}" for number, text in enumerate(legal, 1))
-    return head + shown if is_talk else shown
+    numbered_texts = "  ".join(
+        f"{number}: {text}" for number, text in enumerate(legal, 1)
+    )
+    return head + numbered_texts if is_talk else numbered_texts
 
 
 def _action_text(request: TurnRequest, typed: str) -> str | InvalidReply:
     """The canonical text of the action that was typed."""
     game, state, legal = request.game, request.state, request.legal
-    found = parse_reply(game, state, typed, "bare", legal)
-    if not isinstance(found, InvalidReply):
-        return game.action_text(state, found)
+    parsed = parse_reply(game, state, typed, "bare", legal)
+    if not isinstance(parsed, InvalidReply):
+        return game.action_text(state, parsed)
     is_number = typed.isascii() and typed.isdigit() and _has_numbers(legal)
     if is_number and 1 <= int(typed[:9]) <= len(legal):
         return legal[int(typed[:9]) - 1]
-    return found
+    return parsed

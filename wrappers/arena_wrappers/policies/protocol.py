@@ -60,8 +60,8 @@ class TurnRequest:
         """The request of the seat to move, whose prompt tells the state alone."""
         seat, shape = game.current_player(state), options.reply_format
         legal = [game.action_text(state, a) for a in game.legal_actions(state)]
-        told = messages(game, state, seat, options)
-        head = (0, 0, seat, game, state, told, (), legal, seed, shape)
+        prompt = messages(game, state, seat, options)
+        head = (0, 0, seat, game, state, prompt, (), legal, seed, shape)
         return cls(*head, date=options.date)
 
     def wrap(self, action_text: str) -> str:

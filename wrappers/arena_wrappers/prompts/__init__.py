@@ -7,15 +7,15 @@ from arena_wrappers.prompts.formats import ReplyFormat as ReplyFormat
 from arena_wrappers.prompts.formats import reply_format_named as reply_format_named
 from arena_wrappers.prompts.messages import Message as Message
 from arena_wrappers.prompts.messages import ask_again as ask_again
+from arena_wrappers.prompts.messages import author_message as author_message
 from arena_wrappers.prompts.messages import messages as messages
 from arena_wrappers.prompts.messages import neutralise as neutralise
-from arena_wrappers.prompts.messages import said_by_author as said_by_author
 from arena_wrappers.prompts.options import DATE as DATE
 from arena_wrappers.prompts.options import PROMPT_OPTIONS as PROMPT_OPTIONS
 from arena_wrappers.prompts.options import History as History
 from arena_wrappers.prompts.options import PromptOptions as PromptOptions
 from arena_wrappers.prompts.options import Seats as Seats
-from arena_wrappers.prompts.options import named_seats as named_seats
+from arena_wrappers.prompts.options import options_by_seat as options_by_seat
 from arena_wrappers.prompts.options import seat_options as seat_options
 from arena_wrappers.prompts.parsing import Parsing as Parsing
 from arena_wrappers.prompts.parsing import after_reasoning as after_reasoning

@@ -104,12 +104,12 @@ class Enclosed:
             return InvalidReply("format", f"Write your action as {shape}.")
         if opened > 1 or closed > 1:
             return InvalidReply("ambiguous", "Write one answer, not several.")
-        found = self.answers(text)
-        if not found:
+        answers = self.answers(text)
+        if not answers:
             return InvalidReply(
                 "format", "Write the opening mark before the closing one."
             )
-        return found[0]
+        return answers[0]
 
 
 class BoxedFormat(Enclosed):
@@ -118,16 +118,16 @@ class BoxedFormat(Enclosed):
     place = r"in \boxed{...}"
 
     def answers(self, text: str) -> list[str]:
-        found = [to_closing_brace(part) for part in text.split(r"\boxed{")[1:]]
-        return [answer for answer in found if answer is not None]
+        answers = [to_closing_brace(part) for part in text.split(r"\boxed{")[1:]]
+        return [answer for answer in answers if answer is not None]
 
     def extract(self, text: str) -> str | InvalidReply:
-        num_boxes, found = text.count(r"\boxed{"), self.answers(text)
+        num_boxes, answers = text.count(r"\boxed{"), self.answers(text)
         if num_boxes > 1:
             return InvalidReply("ambiguous", "Write one box, not several.")
-        if not found:
+        if not answers:
             return InvalidReply("format", r"Write your action as \boxed{...}.")
-        return found[0]
+        return answers[0]
 
 
 class BareFormat:

@@ -16,7 +16,7 @@ CALL_FIELDS = ("arguments", "parameters", "args", "input")  # of a call of a fun
 MAX_OBJECTS = 8  # that are looked for in an answer
 
 
-def _named_fields(text: str, has_words: bool) -> list[str]:
+def field_answers(text: str, has_words: bool) -> list[str]:
     """What the named fields of the JSON objects of an answer say; empty without such fields.
 
     Args:

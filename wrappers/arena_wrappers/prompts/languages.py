@@ -65,36 +65,36 @@ class Language:
             return text
         stem = type(game).__module__.removesuffix(".game").rpartition(".")[2]
         if stem not in self.games:
-            known = ", ".join(sorted(self.games))
+            stems = ", ".join(sorted(self.games))
             raise ValueError(
                 f"language {self.name!r} has no prompts of {stem}; it has those of "
-                f"{known}. Take language='en', or add the phrases of the game to the "
+                f"{stems}. Take language='en', or add the phrases of the game to the "
                 "language's file."
             )
         phrases, words = _phrases(self.name, stem)
         parts, place = [], 0
         while place < len(text):
             matches = ((p.match(text, place), to) for p, to in phrases)
-            found, target = next((m for m in matches if m[0]), (None, None))
-            if found is None:
+            match, target = next((m for m in matches if m[0]), (None, None))
+            if match is None:
                 raise ValueError(
                     f"language {self.name!r} lacks a phrase of {stem} for "
                     f"{text[place:][:80]!r}; add it to the language's file"
                 )
-            parts.append(_put(target, found, words) + found["blank"])
-            place = found.end()
+            parts.append(_put(target, match, words) + match["blank"])
+            place = match.end()
         return "".join(parts)
 
 
-def _put(target: str | None, found: re.Match[str], words: dict[str, str]) -> str:
+def _put(target: str | None, match: re.Match[str], words: dict[str, str]) -> str:
     if target is None:
-        return found["kept"]
+        return match["kept"]
 
     def value(field: re.Match[str]) -> str:
-        text = found[field[1]]
+        text = match[field[1]]
         if field[1] != "message":
-            for word, other in words.items():
-                text = re.sub(rf"\b{word}\b", other, text)
+            for word, translation in words.items():
+                text = re.sub(rf"\b{word}\b", translation, text)
         return text
 
     return re.sub(r"\{(\w+)\}", value, target)
@@ -105,10 +105,10 @@ def _phrases(
     name: str, stem: str
 ) -> tuple[list[tuple[re.Pattern[str], str | None]], Any]:
     """Patterns of a game's phrases with their translations, and single words."""
-    given = dict(language_named(name).games[stem])
-    words = given.pop("words", {})
-    found: list[tuple[re.Pattern[str], str | None]] = []
-    for phrase, target in given.items():
+    translations = dict(find_language(name).games[stem])
+    words = translations.pop("words", {})
+    patterns: list[tuple[re.Pattern[str], str | None]] = []
+    for phrase, target in translations.items():
         if phrase.startswith("~"):
             pattern, target = f"(?P<kept>{phrase[1:]})", None
         else:
@@ -117,8 +117,8 @@ def _phrases(
             )
             pattern = re.sub(r"\\\{(\w+)\\\}", r'(?P<\1>[^"\n]*?)', pattern)
             pattern += r"(?=\n|\Z)" if phrase.endswith("}") else ""
-        found.append((re.compile(rf"{pattern}(?P<blank>\s+|\Z)"), target))
-    return found, words
+        patterns.append((re.compile(rf"{pattern}(?P<blank>\s+|\Z)"), target))
+    return patterns, words
 
 
 @lru_cache
@@ -128,7 +128,7 @@ def languages() -> tuple[str, ...]:
 
 
 @lru_cache
-def language_named(name: str) -> Language:
+def find_language(name: str) -> Language:
     """A language, from its file."""
     if name == "en":
         return Language()

@@ -8,7 +8,7 @@ from arena_envs import talk
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
 from arena_wrappers.prompts.formats import FORMATS, InvalidReply, ReplyFormat
-from arena_wrappers.prompts.languages import language_named
+from arena_wrappers.prompts.languages import find_language
 from arena_wrappers.prompts.options import PromptOptions
 
 
@@ -41,10 +41,10 @@ def messages(
     >>> messages(game, state, 0, PromptOptions("bare", rules=False))[0]["content"]
     'You are player_0 and hold K. Actions: none. Your turn.\nLegal actions: pass, bet.'
     """
-    words, is_listed = language_named(options.language), game.num_actions is not None
-    shown = getattr(game, "shown_actions", game.legal_actions)(state)
+    words, is_listed = find_language(options.language), game.num_actions is not None
+    listed_actions = getattr(game, "shown_actions", game.legal_actions)(state)
     text = words.translated(game, game.observe(state, seat))
-    legal = ", ".join(game.action_text(state, action) for action in shown)
+    legal = ", ".join(game.action_text(state, action) for action in listed_actions)
     if not is_listed:  # only language games show words of other seats
         text, legal = neutralise(text), neutralise(legal)
     if not (
@@ -55,7 +55,7 @@ def messages(
     system = ""
     if options.rules or options.system is not None:
         shape = FORMATS[options.reply_format]
-        example = _example(game, state, shown, shape, words.greeting)
+        example = _example(game, state, listed_actions, shape, words.greeting)
         parts = {
             "persona": options.persona,
             "rules": words.translated(game, rules or game.rules(seat)),
@@ -87,16 +87,20 @@ def _filled(template: str, parts: Mapping[str, str]) -> str:
 
 
 def _example(
-    game: Any, state: Any, shown: Sequence[Any], shape: ReplyFormat, greeting: str
+    game: Any,
+    state: Any,
+    listed_actions: Sequence[Any],
+    shape: ReplyFormat,
+    greeting: str,
 ) -> str:
     """A reply in the format, with a message where the move takes one."""
     if not game.legal_actions(state):
         return ""
     moves = game.moves_at(state) if hasattr(game, "moves_at") else ()
-    texts = [game.action_text(state, action) for action in shown[:1]]
+    texts = [game.action_text(state, action) for action in listed_actions[:1]]
     if not moves:
         return shape.wrap(neutralise(texts[0])) if texts else ""
-    name = shown[0].move if shown else moves[0].name
+    name = listed_actions[0].move if listed_actions else moves[0].name
     move = next(move for move in moves if move.name == name)
     text = neutralise(texts[0]) if texts else talk.example(move)
     if move.message == "must":
@@ -131,7 +135,7 @@ _HEADER = re.compile(
 _CUT = "\n[...]\n"  # in place of the middle of a long reply
 
 
-def said_by_author(text: str, most: int) -> Message:
+def author_message(text: str, most: int) -> Message:
     """A reply for later prompts of its author, cut to at most `most` characters."""
     if len(text) > most:
         half = most // 2 - len(_CUT)
@@ -141,7 +145,7 @@ def said_by_author(text: str, most: int) -> Message:
 
 def ask_again(invalid: InvalidReply, options: PromptOptions) -> Message:
     """The reason why a reply is invalid, with a request for another reply."""
-    words = language_named(options.language)
+    words = find_language(options.language)
     # the reason may quote the reply
     fault = (words.faults or {}).get(invalid.reason) or _encodable(invalid.detail)
     template = words.again if options.again is None else options.again

@@ -76,15 +76,15 @@ class PromptOptions:
             if not isinstance(template, str | None):
                 raise ValueError(f"want a text as {name}, got {template!r:.80}")
             for field in re.findall(r"\{([a-z_]+)\}", template or ""):
-                told = f"the template {name} has no field {field!r:.80}"
-                check_known(field, known_fields, told)
-        for name, known in (
+                problem = f"the template {name} has no field {field!r:.80}"
+                check_known(field, known_fields, problem)
+        for name, choices in (
             ("history", get_args(History)),
             ("parsing", get_args(Parsing)),
             ("language", ("en", *languages())),
         ):
             value = getattr(self, name)
-            check_known(value, known, f"unknown {name} {value!r:.80}")
+            check_known(value, choices, f"unknown {name} {value!r:.80}")
 
     def parse(
         self, game: AnyGame, state: Any, text: str, legal: Sequence[str] | None = None
@@ -103,11 +103,11 @@ def seat_options(prompt: Mapping[str, Any], seat: int) -> PromptOptions:
         ValueError: the record's options have another form.
     """
     seats = prompt.get("seats", {})
-    own = seats.get(str(seat), {}) if isinstance(seats, Mapping) else None
-    if not isinstance(own, Mapping):
+    options_of_seat = seats.get(str(seat), {}) if isinstance(seats, Mapping) else None
+    if not isinstance(options_of_seat, Mapping):
         raise ValueError(f"want options by seat in a record, got {seats!r:.80}")
-    named = {**prompt, **own}
-    return PromptOptions(**{n: named[n] for n in PROMPT_OPTIONS if n in named})
+    merged = {**prompt, **options_of_seat}
+    return PromptOptions(**{n: merged[n] for n in PROMPT_OPTIONS if n in merged})
 
 
 TEMPLATES = {
@@ -119,7 +119,7 @@ TEMPLATES = {
 Seats = Mapping[int | str, PromptOptions | Mapping[str, Any]]
 
 
-def named_seats(seats: Seats, num_players: int) -> dict[int, PromptOptions]:
+def options_by_seat(seats: Seats, num_players: int) -> dict[int, PromptOptions]:
     """Options by seat; the keys may be texts, as in JSON.
 
     Raises:
@@ -128,17 +128,17 @@ def named_seats(seats: Seats, num_players: int) -> dict[int, PromptOptions]:
     """
     if not isinstance(seats, Mapping):
         raise ValueError(f"want seats as a mapping of options, got {seats!r:.80}")
-    known = {str(seat): seat for seat in range(num_players)}
-    named = {}
+    seat_of_name = {str(seat): seat for seat in range(num_players)}
+    options_of_seat = {}
     for key, options in seats.items():
-        if str(key) not in known:
+        if str(key) not in seat_of_name:
             raise ValueError(f"want seats from 0 to {num_players - 1}, got {key!r:.80}")
         if isinstance(options, Mapping):
             for name in options:
-                told = f"seat {key} has no option {name!r:.80}"
-                check_known(name, PROMPT_OPTIONS, told)
+                problem = f"seat {key} has no option {name!r:.80}"
+                check_known(name, PROMPT_OPTIONS, problem)
             options = PromptOptions(**options)
         if not isinstance(options, PromptOptions):
             raise ValueError(f"want PromptOptions of seat {key}, got {options!r:.80}")
-        named[known[str(key)]] = options
-    return named
+        options_of_seat[seat_of_name[str(key)]] = options
+    return options_of_seat

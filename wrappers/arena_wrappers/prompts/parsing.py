@@ -37,18 +37,18 @@ from typing import Any, Literal, NamedTuple
 from arena_envs.game import AnyGame, IllegalAction, fold
 from arena_envs.talk import Word, natural, restated
 from arena_wrappers.prompts.formats import MAX_ANSWER, InvalidReply, reply_format_named
-from arena_wrappers.prompts.json_fields import _named_fields
+from arena_wrappers.prompts.json_fields import field_answers
 from arena_wrappers.prompts.moves import (
-    _AROUND,
-    _MARKDOWN,
-    _OPENING,
-    _PLAYER,
-    _Found,
-    _key,
-    _Moves,
-    _moves,
-    _plain,
-    _sentences,
+    MARKDOWN,
+    OPENING,
+    PLAYER,
+    SURROUNDING,
+    MovePatterns,
+    Order,
+    folded_move,
+    patterns_of,
+    plain_sentence,
+    sentence_spans,
 )
 from arena_wrappers.prompts.reasoning import without_reasoning
 
@@ -87,22 +87,22 @@ def parse_reply(
     >>> parse_reply(game, state, "I bet or pass.").reason
     'ambiguous'
     """
-    rest = after_reasoning(text)
-    if isinstance(rest, InvalidReply):
-        return rest
+    answer_part = after_reasoning(text)
+    if isinstance(answer_part, InvalidReply):
+        return answer_part
     legal = legal_texts(game, state) if legal is None else legal
     if parsing == "tolerant":
-        return _read_tolerantly(game, state, rest, reply_format, legal)
-    answer = reply_format_named(reply_format).extract(rest)
+        return _read_tolerantly(game, state, answer_part, reply_format, legal)
+    answer = reply_format_named(reply_format).extract(answer_part)
     if isinstance(answer, InvalidReply):
         return answer
-    return action_named(game, state, answer, legal)
+    return find_action(game, state, answer, legal)
 
 
 def after_reasoning(text: str) -> str | InvalidReply:
     """The text after the reasoning."""
-    rest = without_reasoning(text)
-    return InvalidReply("reasoning", UNFINISHED) if rest is None else rest
+    answer_part = without_reasoning(text)
+    return InvalidReply("reasoning", UNFINISHED) if answer_part is None else answer_part
 
 
 def legal_texts(game: AnyGame, state: Any) -> list[str]:
@@ -110,7 +110,7 @@ def legal_texts(game: AnyGame, state: Any) -> list[str]:
     return [game.action_text(state, action) for action in game.legal_actions(state)]
 
 
-def action_named(
+def find_action(
     game: AnyGame, state: Any, answer: str, legal: Sequence[str] | None = None
 ) -> Any | InvalidReply:
     """The legal action that an answer names: by its canonical text, or by `Game.parse`."""
@@ -120,13 +120,13 @@ def action_named(
     legal = legal_texts(game, state) if legal is None else legal
     if answer in legal:  # texts may differ in case alone, as bxc3 and Bxc3 in chess
         return actions[legal.index(answer)]
-    wanted = fold(answer)
-    named = [
-        action for action, t in zip(actions, legal, strict=True) if fold(t) == wanted
+    folded = fold(answer)
+    matching = [
+        action for action, t in zip(actions, legal, strict=True) if fold(t) == folded
     ]
-    if len(named) == 1:
-        return named[0]
-    if named:
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
         return InvalidReply("ambiguous", "The answer fits several legal actions.")
     try:
         action = game.parse(state, answer)
@@ -154,31 +154,34 @@ MAX_ANSWERS = 8  # marked answers that are read
 
 
 def _read_tolerantly(
-    game: AnyGame, state: Any, rest: str, reply_format: str, legal: Sequence[str]
+    game: AnyGame, state: Any, answer_part: str, reply_format: str, legal: Sequence[str]
 ) -> Any | InvalidReply:
     """The action of the part of a reply that follows the reasoning."""
     shape = reply_format_named(reply_format)
-    marked = [text for text in shape.answers(rest) if reply_format != "bare"]
-    if not marked:
+    answers = [text for text in shape.answers(answer_part) if reply_format != "bare"]
+    if not answers:
         for mark in ("<answer>", "</answer>"):
-            rest = rest.replace(mark, " ")  # one of both, or in another format
-        marked = [rest]
+            # one of both, or in another format
+            answer_part = answer_part.replace(mark, " ")
+        answers = [answer_part]
     has_words = game.num_actions is None
-    marked = [
-        value for text in marked for value in _named_fields(text, has_words) or [text]
+    answers = [
+        value for text in answers for value in field_answers(text, has_words) or [text]
     ]
-    if len(set(marked)) > MAX_ANSWERS:
+    if len(set(answers)) > MAX_ANSWERS:
         return InvalidReply("ambiguous", "Write one answer, not several.")
-    read = [_answered(game, state, text, legal) for text in dict.fromkeys(marked)]
-    good = [one for one in read if not isinstance(one, InvalidReply)]
-    if len(set(good)) > 1:
+    outcomes = [
+        _action_of_answer(game, state, text, legal) for text in dict.fromkeys(answers)
+    ]
+    actions = [outcome for outcome in outcomes if not isinstance(outcome, InvalidReply)]
+    if len(set(actions)) > 1:
         return InvalidReply("ambiguous", "Write one answer, not several.")
-    bad = (one for one in read if isinstance(one, InvalidReply))
-    unclear = (one for one in bad if one.reason == "ambiguous")
-    return next(unclear, good[0] if good else read[-1])
+    invalid = (outcome for outcome in outcomes if isinstance(outcome, InvalidReply))
+    unclear = (outcome for outcome in invalid if outcome.reason == "ambiguous")
+    return next(unclear, actions[0] if actions else outcomes[-1])
 
 
-def _answered(
+def _action_of_answer(
     game: AnyGame, state: Any, answer: str, legal: Sequence[str]
 ) -> Any | InvalidReply:
     """The action of one answer, by the rules of tolerant parsing."""
@@ -186,26 +189,30 @@ def _answered(
         answer = answer.rstrip().rpartition("\n")[2]
     if not answer.strip():
         return InvalidReply("format", "Write your action; the reply has no answer.")
-    exact = action_named(game, state, answer, legal)
+    exact = find_action(game, state, answer, legal)
     is_read = not isinstance(exact, InvalidReply)
     is_move = is_read and not getattr(exact, "message", "")  # and nothing else
     if len(answer) > MAX_ANSWER or is_move:
         return exact
     moves_at = getattr(game, "moves_at", None)  # of games that declare their moves
     if game.num_actions is None and moves_at is None:
-        plain = action_named(game, state, answer.strip(_AROUND), legal)
-        return exact if is_read or not answer.strip(_AROUND) else plain
+        plain = find_action(game, state, answer.strip(SURROUNDING), legal)
+        return exact if is_read or not answer.strip(SURROUNDING) else plain
     moves = None if moves_at is None else moves_at(state)
-    known = _moves(moves, () if moves is not None else _named_in(answer, legal))
-    own = f"player_{game.current_player(state)}"
-    read = _Answer(game, state, answer, legal, known, own, exact)
-    return read.listed() if moves is None else read.said()
+    patterns = patterns_of(
+        moves, () if moves is not None else _mentioned_texts(answer, legal)
+    )
+    speaker = f"player_{game.current_player(state)}"
+    reader = AnswerReader(game, state, answer, legal, patterns, speaker, exact)
+    return reader.listed_action() if moves is None else reader.utterance()
 
 
-def _named_in(answer: str, legal: Sequence[str]) -> tuple[str, ...]:
+def _mentioned_texts(answer: str, legal: Sequence[str]) -> tuple[str, ...]:
     """The texts all of whose words occur in an answer: a pattern of all 180 takes 0.1 s to make."""
-    said = _PLAYER.sub(r"player_\1", fold(_MARKDOWN.sub("", answer)))
-    return tuple(t for t in legal if all(word in said for word in _key(t).split()))
+    folded = PLAYER.sub(r"player_\1", fold(MARKDOWN.sub("", answer)))
+    return tuple(
+        t for t in legal if all(word in folded for word in folded_move(t).split())
+    )
 
 
 _SEVERAL = InvalidReply(
@@ -213,43 +220,43 @@ _SEVERAL = InvalidReply(
 )
 
 
-def _words(answer: str, span: tuple[int, int] | None) -> str:
+def _message_of(answer: str, span: tuple[int, int] | None) -> str:
     """The message: all of an answer but the move's own sentence."""
     if span is None:
         return answer.strip()
     parts = (answer[: span[0]].rstrip(" ,:-\u2013\u2014\n"), answer[span[1] :].strip())
-    kept = (part for part in parts if re.search(r"\w|[^\x00-\x7f]", part))
-    return "\n".join(kept).strip()
+    words = (part for part in parts if re.search(r"\w|[^\x00-\x7f]", part))
+    return "\n".join(words).strip()
 
 
-class _Answer(NamedTuple):
+class AnswerReader(NamedTuple):
     """An answer that is no text of an action alone; `exact` is what strict parsing reads."""
 
     game: Any
     state: Any
     text: str
     legal: Sequence[str]
-    known: _Moves
-    own: str
+    patterns: MovePatterns
+    speaker: str
     exact: Any | InvalidReply
 
-    def named(self, text: str) -> Any | InvalidReply:
-        return action_named(self.game, self.state, text, self.legal)
+    def find(self, text: str) -> Any | InvalidReply:
+        return find_action(self.game, self.state, text, self.legal)
 
-    def listed(self) -> Any | InvalidReply:
+    def listed_action(self) -> Any | InvalidReply:
         """The listed action that the answer orders, or else the only one that it mentions."""
         lines, actions = self.text.strip().splitlines(), set()
         for line in dict.fromkeys((self.text, lines[0], lines[-1])):
-            said = _plain(line, self.own)
-            for core in dict.fromkeys((said, _OPENING.sub("", said))):
-                read = self.named(core) if core else self.exact
-                if not isinstance(read, InvalidReply):
-                    actions.add(read)
+            sentence = plain_sentence(line, self.speaker)
+            for core in dict.fromkeys((sentence, OPENING.sub("", sentence))):
+                action = self.find(core) if core else self.exact
+                if not isinstance(action, InvalidReply):
+                    actions.add(action)
                     break
-        folded = [_key(text) for text in self.legal]
-        names = {found.text for found in self.known.orders(self.text, self.own)}
+        folded = [folded_move(text) for text in self.legal]
+        names = {order.text for order in self.patterns.orders(self.text, self.speaker)}
         if not names and not actions:
-            names = self.known.mentions(self.text)
+            names = self.patterns.mentions(self.text)
         if any(folded.count(name) > 1 for name in names):
             return InvalidReply("ambiguous", "The answer fits several legal actions.")
         legal = self.game.legal_actions(self.state)
@@ -258,66 +265,77 @@ class _Answer(NamedTuple):
             return _SEVERAL
         return actions.pop() if actions else self.exact
 
-    def said(self) -> Any | InvalidReply:
+    def utterance(self) -> Any | InvalidReply:
         """The utterance of the answer in a language game that declares its moves."""
-        answer, exact, known = self.text, self.exact, self.known
-        found = list(known.orders(answer, self.own))
-        names = {one.text for one in found}
-        span = next((one.span for one in reversed(found) if one.span), None)
+        answer, exact, patterns = self.text, self.exact, self.patterns
+        orders = list(patterns.orders(answer, self.speaker))
+        names = {order.text for order in orders}
+        span = next((order.span for order in reversed(orders) if order.span), None)
         if not isinstance(exact, InvalidReply):
             text = self.game.action_text(self.state, exact._replace(message=""))
-            sentences = [_plain(answer[a:b]) for a, b in _sentences(answer)]
-            others = filter(None, map(known.exactly.fullmatch, sentences))
-            if any(known.named(other)[0] != text for other in others):
+            sentences = [plain_sentence(answer[a:b]) for a, b in sentence_spans(answer)]
+            others = filter(None, map(patterns.whole_pattern.fullmatch, sentences))
+            if any(patterns.canonical(match)[0] != text for match in others):
                 return _SEVERAL
             own_words = span and answer[span[0] : span[1]].strip(" \t.")
-            if names != {text} or not own_words or known.exactly.fullmatch(own_words):
+            if (
+                names != {text}
+                or not own_words
+                or patterns.whole_pattern.fullmatch(own_words)
+            ):
                 return exact  # else "Action:" or the like would be the message
         lines = (line.span() for line in re.finditer("[^\n]+", answer))
-        speeches = (known.speech.match(answer, *line) for line in lines)
+        speeches = (patterns.speech_pattern.match(answer, *line) for line in lines)
         speech = next(filter(None, speeches), None)
         if len(names) + bool(speech) > 1:
             return _SEVERAL
         if speech:
-            name = restated(speech, known.loud)[1]
+            name = restated(speech, patterns.loud)[1]
             parts = (answer[: speech.start()].strip(), answer[speech.end() :].strip())
-            said = "\n".join(filter(None, parts))
-            return self.named(f"{name}: {said}")
-        return self.uttered(found[0], _words(answer, span)) if found else self.bare()
+            message = "\n".join(filter(None, parts))
+            return self.find(f"{name}: {message}")
+        if orders:
+            return self.utterance_of(orders[0], _message_of(answer, span))
+        return self.bare_utterance()
 
-    def bare(self) -> Any | InvalidReply:
+    def bare_utterance(self) -> Any | InvalidReply:
         """The utterance of an answer that is a message, or values, and names no move."""
-        moves = self.known.moves or ()
+        moves = self.patterns.moves or ()
         for only in moves if len(moves) == 1 else ():
             if not only.fields and only.message != "no":  # speech is the only move
-                found = _Found(only.name, only, None)
-                return self.uttered(found, self.text.strip())
-        values = self.values()
+                order = Order(only.name, only, None)
+                return self.utterance_of(order, self.text.strip())
+        values = self.value_orders()
         if len(values) == 1:
-            return self.uttered(values[0], "")
-        return _SEVERAL if len(self.known.mentions(self.text)) > 1 else self.exact
+            return self.utterance_of(values[0], "")
+        return _SEVERAL if len(self.patterns.mentions(self.text)) > 1 else self.exact
 
-    def values(self) -> list[_Found]:
+    def value_orders(self) -> list[Order]:
         """Moves of which the answer has the values alone, such as "40" or "player_3"."""
-        found, silent, said = [], self.known.silent, _plain(self.text, self.own)
+        orders, silent = [], self.patterns.silent
+        sentence = plain_sentence(self.text, self.speaker)
         for move in silent:
             is_open = any(isinstance(field, Word) for field in move.fields)
             if move.fields and (len(silent) == 1 or not is_open):
                 pattern = re.compile(natural((move,)), re.IGNORECASE)
-                is_only = is_open and len(self.known.moves or ()) == 1
-                alone = _OPENING.sub("", said) if is_only else said
+                is_only = is_open and len(self.patterns.moves or ()) == 1
+                alone = OPENING.sub("", sentence) if is_only else sentence
                 if match := pattern.fullmatch(f"{move.name} {alone}"):
-                    found.append(_Found(restated(match, (move,))[1], move, None))
-        return found
+                    orders.append(Order(restated(match, (move,))[1], move, None))
+        return orders
 
-    def uttered(self, found: _Found, words: str) -> Any | InvalidReply:
+    def utterance_of(self, order: Order, words: str) -> Any | InvalidReply:
         """The utterance of a move with words; they are no message where the move takes none."""
-        move = found.move
+        move = order.move
         if move is not None and (move.message == "no" or not self.game.longest):
             words = ""
         is_loud = move is not None and move.message == "must"
-        text = f"{words}\n{found.text}" if words else found.text
-        read = self.named(f"{found.text}: {words}" if is_loud else text)
-        if isinstance(read, InvalidReply) or move is None or read.move == move.name:
-            return read
+        text = f"{words}\n{order.text}" if words else order.text
+        utterance = self.find(f"{order.text}: {words}" if is_loud else text)
+        if (
+            isinstance(utterance, InvalidReply)
+            or move is None
+            or utterance.move == move.name
+        ):
+            return utterance
         return _SEVERAL

@@ -23,8 +23,8 @@ class Seating:
     """The prompt options of each seat.
 
     Args:
-        default: options of the seats that are not in `named`.
-        named: options by seat.
+        default: options of the seats that are not in `fixed`.
+        fixed: options by seat, which policies do not change.
         num_players: number of seats.
         memory: a cache of views by seat and options, shared by all seatings of an
             environment.
@@ -36,12 +36,12 @@ class Seating:
     def __init__(
         self,
         default: PromptOptions,
-        named: Mapping[int, PromptOptions],
+        fixed: Mapping[int, PromptOptions],
         num_players: int,
         memory: dict[tuple[int, PromptOptions], dict[Any, View]] | None = None,
     ) -> None:
-        self.default, self.named = default, named
-        self.options = [named.get(seat, default) for seat in range(num_players)]
+        self.default, self.fixed = default, fixed
+        self.options = [fixed.get(seat, default) for seat in range(num_players)]
         self._memory = {} if memory is None else memory
         self._rules: dict[int, str] = {}
         self._views = [
@@ -67,21 +67,23 @@ class Seating:
             view = views[state] = View(prompt, legal_texts(game, state))
         return view
 
-    def with_own(self, own: Sequence[PromptOptions | None]) -> "Seating":
-        """A seating with these options in the seats that are not in `named`.
+    def with_policy_options(
+        self, policy_prompts: Sequence[PromptOptions | None]
+    ) -> "Seating":
+        """A seating with these options in the seats that are not in `fixed`.
 
         Args:
-            own: options by seat; None for the default.
+            policy_prompts: options by seat; None for the default.
         """
-        given = {
+        policy_options = {
             seat: options
-            for seat, options in enumerate(own)
-            if options is not None and seat not in self.named
+            for seat, options in enumerate(policy_prompts)
+            if options is not None and seat not in self.fixed
         }
-        if not given:
+        if not policy_options:
             return self
-        named = {**given, **self.named}
-        return Seating(self.default, named, len(self.options), self._memory)
+        options_of_seat = {**policy_options, **self.fixed}
+        return Seating(self.default, options_of_seat, len(self.options), self._memory)
 
     def as_arguments(self) -> dict[str, Any]:
         """Arguments of a `PromptWrapper` as JSON holds them; `seats` only if seats differ."""

@@ -4,15 +4,15 @@ An agent is a generator function. It yields what it asks, gets what was said, an
 
 ```
 @roles("planner", "worker")
-def planner_worker(seen: Seen) -> Asks:
-    plan = yield Ask("planner", told("Plan in one line.", seen.messages))
-    move = yield Ask("worker", told(plan.text, seen.messages), parent=plan)
+def planner_worker(view: TurnView) -> Asks:
+    plan = yield Ask("planner", add_instruction("Plan in one line.", view.messages))
+    move = yield Ask("worker", add_instruction(plan.text, view.messages), parent=plan)
     return Reply(move.text)
 ```
 
 A list of `Ask` gets a list of answers. The agents of a batch advance together: one call per role
 and round. An agent keeps nothing between turns but the record of its own earlier turns
-(`Seen.past`), so that branches and resumed runs play alike.
+(`TurnView.past`), so that branches and resumed runs play alike.
 
 | String | Turn |
 |---|---|
@@ -56,11 +56,11 @@ from arena_wrappers.policies.agents.protocol import Agent as Agent
 from arena_wrappers.policies.agents.protocol import Ask as Ask
 from arena_wrappers.policies.agents.protocol import Asks as Asks
 from arena_wrappers.policies.agents.protocol import Scorer as Scorer
-from arena_wrappers.policies.agents.protocol import Seen as Seen
+from arena_wrappers.policies.agents.protocol import TurnView as TurnView
+from arena_wrappers.policies.agents.protocol import add_instruction as add_instruction
 from arena_wrappers.policies.agents.protocol import fenced as fenced
 from arena_wrappers.policies.agents.protocol import quoted as quoted
 from arena_wrappers.policies.agents.protocol import roles as roles
-from arena_wrappers.policies.agents.protocol import told as told
 from arena_wrappers.policies.agents.scoring import Rollouts as Rollouts
 from arena_wrappers.policies.agents.scoring import SolverValues as SolverValues
 from arena_wrappers.policies.agents.scoring import legal as legal

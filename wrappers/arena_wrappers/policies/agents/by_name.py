@@ -47,16 +47,17 @@ def agent_of(spec: str) -> Callable[[Any], AgentPolicy]:
     Raises:
         ValueError: an unknown agent.
     """
-    one = agents.read(spec)
-    agents.find(one.name)
-    return partial(_made, one, spec)  # which pickle can send to another process
+    parts = agents.read(spec)
+    agents.find(parts.name)
+    # a partial, since pickle can send it to another process
+    return partial(_agent_policy, parts, spec)
 
 
-def _made(one: Any, spec: str, models: Any) -> AgentPolicy:
+def _agent_policy(parts: Any, spec: str, models: Any) -> AgentPolicy:
     roles, make = {"policy": "self"}, lambda _: models
     if isinstance(models, Mapping):
         roles, make = {role: role for role in models}, models.__getitem__
-    return load(one.name, make=make, spec=spec, **one.options, **roles)
+    return load(parts.name, make=make, spec=spec, **parts.options, **roles)
 
 
 def load(
@@ -65,7 +66,7 @@ def load(
     *,
     make: Callable[[str], Policy],
     spec: str = "agent",
-    **given: Any,
+    **arguments: Any,
 ) -> AgentPolicy:
     """The policy of the string `agent:NAME(POLICY, option=value, role=POLICY)`.
 
@@ -74,32 +75,36 @@ def load(
         policy: string of the policy that plays every role, unless each role has its own.
         make: makes the policies.
         spec: the whole string.
-        **given: options of the agent, and policies by role.
+        **arguments: options of the agent, and policies by role.
 
     Raises:
         ValueError: an unknown agent, option or role, or a person in a role.
     """
-    found = agents.find(agent)
-    names = [*signature(found).parameters][1:]
-    options = {name: value for name, value in given.items() if name in names}
-    others = {name: value for name, value in given.items() if name not in names}
-    if policy is None and not others:
+    agent_function = agents.find(agent)
+    option_names = [*signature(agent_function).parameters][1:]
+    options = {name: value for name, value in arguments.items() if name in option_names}
+    role_specs = {
+        name: value for name, value in arguments.items() if name not in option_names
+    }
+    if policy is None and not role_specs:
         raise ValueError(f"want agent:NAME(POLICY), got {spec!r:.200}")
-    if policy is not None and others:
-        known = getattr(found, "roles", ())
+    if policy is not None and role_specs:
+        role_names = getattr(agent_function, "roles", ())
         raise ValueError(
-            f"{spec!r:.200} has no option {next(iter(others))!r}, or gives a role besides the "
-            f"policy of all roles; options are {', '.join(names) or 'none'}, roles are "
-            f"{', '.join(known) or 'any'}"
+            f"{spec!r:.200} has no option {next(iter(role_specs))!r}, or gives a role besides the "
+            f"policy of all roles; options are {', '.join(option_names) or 'none'}, roles are "
+            f"{', '.join(role_names) or 'any'}"
         )
-    for name in (policy, *others.values()):
+    for name in (policy, *role_specs.values()):
         if isinstance(name, str) and names_person(name):
             raise ValueError(f"want no person in a role, got {spec!r:.200}")
     if isinstance(options.get("scorer"), str):
         options["scorer"] = scorers.make(options["scorer"])
-    made = {role: make(str(one)) for role, one in others.items()}
-    models: Policy | Mapping[str, Policy] = make(policy) if policy else made
-    every = made.values() if made else [models]
-    is_async = any(hasattr(model, "act_async") for model in every)
+    policy_of_role = {
+        role: make(str(policy_spec)) for role, policy_spec in role_specs.items()
+    }
+    models: Policy | Mapping[str, Policy] = make(policy) if policy else policy_of_role
+    all_models = policy_of_role.values() if policy_of_role else [models]
+    is_async = any(hasattr(model, "act_async") for model in all_models)
     kind = AsyncAgentPolicy if is_async else AgentPolicy
-    return kind(found, models, spec, **options)
+    return kind(agent_function, models, spec, **options)

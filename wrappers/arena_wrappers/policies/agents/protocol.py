@@ -17,7 +17,7 @@ JUDGE = "judge"  # a role, which may stand for a scorer
 
 
 @dataclass(frozen=True)
-class Seen:
+class TurnView:
     """What an agent knows of its turn, which is what its seat sees.
 
     Attributes:
@@ -39,9 +39,11 @@ class Seen:
 
     def action(self, text: str) -> Any | None:
         """The legal action that a reply names; None if it names none."""
-        r = self._request
-        found = parse_reply(r.game, r.state, text, r.reply_format, self.legal)
-        return None if isinstance(found, InvalidReply) else found
+        request = self._request
+        action = parse_reply(
+            request.game, request.state, text, request.reply_format, self.legal
+        )
+        return None if isinstance(action, InvalidReply) else action
 
     def wrap(self, action_text: str) -> str:
         """The reply that names this action in the reply format."""
@@ -74,7 +76,7 @@ Agent = Callable[..., Asks]
 class Scorer(Protocol):
     """Rates replies from what the seat sees; higher is better."""
 
-    def __call__(self, seen: Seen, replies: Sequence[str]) -> Sequence[float]:
+    def __call__(self, view: TurnView, replies: Sequence[str]) -> Sequence[float]:
         """One finite number for each reply."""
 
 
@@ -88,7 +90,7 @@ def roles(*names: str) -> Callable[[Agent], Agent]:
     return declared
 
 
-def told(text: str, prompt: Sequence[Message]) -> list[Message]:
+def add_instruction(text: str, prompt: Sequence[Message]) -> list[Message]:
     """The prompt with a text at the end of its last message."""
     *before, last = prompt
     return [*before, {**last, "content": f"{last['content']}\n\n{text}"}]

@@ -11,13 +11,13 @@ from arena_envs.doors import Door
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, check_int
 from arena_envs.solvers import CFRPlus, PerfectInformation, Table, action_values
 from arena_envs.solvers.enumeration import Memory
-from arena_wrappers.policies.agents.protocol import JUDGE, Scorer, Seen
+from arena_wrappers.policies.agents.protocol import JUDGE, Scorer, TurnView
 from arena_wrappers.policies.protocol import turn_seed
 
 
-def legal(seen: Seen, replies: Sequence[str]) -> list[float]:
+def legal(view: TurnView, replies: Sequence[str]) -> list[float]:
     """1 for a reply that names a legal action, else 0."""
-    return [float(seen.action(text) is not None) for text in replies]
+    return [float(view.action(text) is not None) for text in replies]
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,18 @@ class Rollouts:
     def __post_init__(self) -> None:
         check_int("num", self.num, 1, 9999)
 
-    def __call__(self, seen: Seen, replies: Sequence[str]) -> list[float]:
-        rngs = [random.Random(turn_seed(seen.seed, i, 1, 0)) for i in range(self.num)]
-        starts = [(seen.draw(rng), rng.getrandbits(63)) for rng in rngs]
-        scores, game = [], seen.game
+    def __call__(self, view: TurnView, replies: Sequence[str]) -> list[float]:
+        rngs = [random.Random(turn_seed(view.seed, i, 1, 0)) for i in range(self.num)]
+        starts = [(view.draw(rng), rng.getrandbits(63)) for rng in rngs]
+        scores, game = [], view.game
         for text in replies:
-            action = seen.action(text)
+            action = view.action(text)
             if action is None:
                 scores.append(game.min_return)
                 continue
             ends = [
                 self.end(
-                    game, game.apply(state, action), random.Random(seed), seen.seat
+                    game, game.apply(state, action), random.Random(seed), view.seat
                 )
                 for state, seed in starts
             ]
@@ -77,12 +77,12 @@ class SolverValues:
 
     sees_hidden: bool = False
 
-    def __call__(self, seen: Seen, replies: Sequence[str]) -> list[float]:
-        found, least = [seen.action(text) for text in replies], seen.game.min_return
-        return [least if a is None else self._worth(seen, a) for a in found]
+    def __call__(self, view: TurnView, replies: Sequence[str]) -> list[float]:
+        actions, least = [view.action(text) for text in replies], view.game.min_return
+        return [least if a is None else self._worth(view, a) for a in actions]
 
-    def _worth(self, seen: Seen, action: Any) -> float:
-        game, seat, state = seen.game, seen.seat, seen._request.state
+    def _worth(self, view: TurnView, action: Any) -> float:
+        game, seat, state = view.game, view.seat, view._request.state
         if game.num_actions is None:
             raise ValueError(
                 f"want a game with a list of actions for the scorer solver, got {game!r}; give "
@@ -90,8 +90,8 @@ class SolverValues:
             )
         if game.information == "perfect" and not game.simultaneous:
             search = partial(PerfectInformation, game, MAX_SOLVED)
-            found = _searches.recall(game, search).solve(game.apply(state, action))
-            return found.returns[seat]
+            solution = _searches.recall(game, search).solve(game.apply(state, action))
+            return solution.returns[seat]
         table, rows = _tables.recall(game, partial(_solved, game))
         if self.sees_hidden:
             return _value(game, game.apply(state, action), table, seat)

@@ -8,7 +8,14 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from arena_wrappers.policies.agents.protocol import Ask, Asks, Seen, quoted, roles, told
+from arena_wrappers.policies.agents.protocol import (
+    Ask,
+    Asks,
+    TurnView,
+    add_instruction,
+    quoted,
+    roles,
+)
 from arena_wrappers.policies.protocol import Reply
 from arena_wrappers.prompts import InvalidReply, parse_reply
 
@@ -16,49 +23,53 @@ _CALL = re.compile(r"<tool_call>(.{1,4000}?)</tool_call>", re.DOTALL)
 
 
 @roles("caller")
-def tools(seen: Seen, calls: int = 4) -> Asks:
+def tools(view: TurnView, calls: int = 4) -> Asks:
     """The caller may call tools before it moves, as `<tool_call>{"name": ...}</tool_call>`.
 
     Args:
-        seen: the turn.
+        view: the turn.
         calls: largest number of calls.
     """
-    told_tools = (
+    instruction = (
         'Before you move you may call a tool: <tool_call>{"name": NAME, "arguments": {...}}'
         "</tool_call>\ncalculate(expression): the value of an arithmetic expression.\n"
         "legal_moves(): the legal moves.\n"
         "try_move(move): what you could see after a move."
     )
-    prompt = told(told_tools, seen.messages)
+    prompt = add_instruction(instruction, view.messages)
     parent = None
     for _ in range(calls):
-        said = yield Ask("caller", prompt, parent)
-        found = _CALL.search(said.text)
-        if found is None:
-            return Reply(said.text)
-        answer = _called(seen, found[1])
-        prompt = told(f"<tool_response>{quoted(answer)}</tool_response>", prompt)
-        parent = said
-    said = yield Ask("caller", told("Now move, without a tool.", prompt), parent)
-    return Reply(said.text)
+        reply = yield Ask("caller", prompt, parent)
+        match = _CALL.search(reply.text)
+        if match is None:
+            return Reply(reply.text)
+        answer = _tool_answer(view, match[1])
+        prompt = add_instruction(
+            f"<tool_response>{quoted(answer)}</tool_response>", prompt
+        )
+        parent = reply
+    reply = yield Ask(
+        "caller", add_instruction("Now move, without a tool.", prompt), parent
+    )
+    return Reply(reply.text)
 
 
-def _called(seen: Seen, call: str) -> str:
+def _tool_answer(view: TurnView, call: str) -> str:
     """What a tool says; never an exception, since models write the call."""
     try:
-        read = dict(json.loads(call))
-        name, given = read["name"], dict(read.get("arguments") or {})
+        fields = dict(json.loads(call))
+        name, arguments = fields["name"], dict(fields.get("arguments") or {})
         if name == "calculate":
-            return f"{calculated(str(given['expression'])):.12g}"
+            return f"{calculated(str(arguments['expression'])):.12g}"
         if name == "legal_moves":
-            return ", ".join(seen.legal)
+            return ", ".join(view.legal)
         if name == "try_move":
-            state = seen.draw(random.Random(seen.seed))
-            move = str(given["move"])
-            action = parse_reply(seen.game, state, move, "bare", seen.legal)
+            state = view.draw(random.Random(view.seed))
+            move = str(arguments["move"])
+            action = parse_reply(view.game, state, move, "bare", view.legal)
             if isinstance(action, InvalidReply):
                 return "The move is not legal."
-            return seen.game.observe(seen.game.apply(state, action), seen.seat)
+            return view.game.observe(view.game.apply(state, action), view.seat)
         return "There is no such tool."
     except (KeyError, TypeError):
         return "The call lacks its name or its arguments."
