@@ -112,7 +112,6 @@ OPERATOR = "the command line"
 CHECKPOINT = "the checkpoint of a run, which names nothing; use your own"
 OTHERS = {
     "catalogue.py:the module": SHIPPED,
-    "checks.py:_told": SHIPPED,
     "game.py:_templates": SHIPPED,
     "games/kits/words.py:shipped_rows": SHIPPED,
     "games/kits/words.py:word_lists": SHIPPED,

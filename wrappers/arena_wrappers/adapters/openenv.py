@@ -177,16 +177,16 @@ def export(
     environment_maker(game, *arguments, **params)
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"want a new or empty folder, got {folder}; name another")
-    called = [repr(given) for given in (game, *arguments)]
-    called += [f"{name}={value!r}" for name, value in params.items()]
-    given = {"game": game, "name": re.sub(r"\W+", "_", game).strip("_")}
+    call = [repr(argument) for argument in (game, *arguments)]
+    call += [f"{name}={value!r}" for name, value in params.items()]
+    fields = {"game": game, "name": re.sub(r"\W+", "_", game).strip("_")}
     limits = {"sessions": sessions, "timeout": timeout}
     templates = Path(__file__).parent / "space"
     for template in filter(Path.is_file, templates.rglob("*.tmpl")):
         path = folder / template.relative_to(templates).with_suffix("")
         path.parent.mkdir(parents=True, exist_ok=True)
         text = Template(template.read_text("utf-8"))
-        filled = text.substitute(given, arguments=", ".join(called), **limits)
+        filled = text.substitute(fields, arguments=", ".join(call), **limits)
         path.write_text(filled, "utf-8")
 
 

@@ -76,7 +76,7 @@ Agent = Callable[..., Asks]
 class Scorer(Protocol):
     """Rates replies from what the seat sees; higher is better."""
 
-    def __call__(self, view: TurnView, replies: Sequence[str]) -> Sequence[float]:
+    def __call__(self, view: TurnView, replies: Sequence[str], /) -> Sequence[float]:
         """One finite number for each reply."""
 
 
