@@ -24,6 +24,7 @@ from arena_envs.doors import imported
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
+    AnyGame,
     BaseGame,
     IllegalAction,
     check_int,
@@ -240,7 +241,7 @@ class Start(Transform):
 
 
 @lru_cache(16)
-def _positions(game: Any, source: str) -> Sequence[tuple[Any, int]]:
+def _positions(game: AnyGame, source: str) -> Sequence[tuple[Any, int]]:
     """The distinct states in which episodes start, each with its number of episodes."""
     file, _, share = source.rpartition("@")
     try:
@@ -257,7 +258,7 @@ def _positions(game: Any, source: str) -> Sequence[tuple[Any, int]]:
     return list(counts.items())
 
 
-def _position(game: Any, record: Sequence[Any], part: float, file: str) -> Any:
+def _position(game: AnyGame, record: Sequence[Any], part: float, file: str) -> Any:
     states, num_turns = [game.initial_state()], [0]
     for action in record:
         state = states[-1]
@@ -426,7 +427,7 @@ def _invented(word: str, seed: int, attempt: int) -> str:
 
 
 @lru_cache(64)
-def _names_of(game: Any, seed: int) -> dict[str, str]:
+def _names_of(game: AnyGame, seed: int) -> dict[str, str]:
     """The new name of each word that does not stay, in lower case, and of each symbol."""
     texts, actions = _texts_of(game)
     matches = [match for text in texts | actions for match in TOKEN.finditer(text)]
@@ -464,7 +465,7 @@ def _names_of(game: Any, seed: int) -> dict[str, str]:
     return names
 
 
-def _texts_of(game: Any) -> tuple[set[str], set[str]]:
+def _texts_of(game: AnyGame) -> tuple[set[str], set[str]]:
     """Rules and texts, and texts of actions, of some random episodes."""
     texts = {game.rules(seat) for seat in range(game.num_players)}
     actions: set[str] = set()

@@ -22,7 +22,7 @@ from openenv.core.env_server.types import (  # noqa: E402
 
 from arena_wrappers.play import Opponents, Seat, SeatSession  # noqa: E402
 from arena_wrappers.policies import SharedPolicy  # noqa: E402
-from arena_wrappers.prompts import reply_format_named  # noqa: E402
+from arena_wrappers.prompts import Message, reply_format_named  # noqa: E402
 
 
 class GameAction(Action):  # type: ignore[misc]  # OpenEnv is not annotated here
@@ -111,7 +111,11 @@ class Served(Environment):  # type: ignore[misc]
         return self._observation(*step_result)
 
     def _observation(
-        self, messages: Any, reward: float | None, done: bool, info: dict[str, Any]
+        self,
+        messages: list[Message],
+        reward: float | None,
+        done: bool,
+        info: dict[str, Any],
     ) -> GameObservation:
         return GameObservation(
             done=done,

@@ -76,10 +76,14 @@ class Position:
     """
 
     def __init__(
-        self, env: Any, shows: Callable[..., Any], generators: Any, texts_by_player: Any
+        self,
+        env: Any,
+        shows: Callable[[Any, int], str],
+        generators: Sequence[Any],
+        texts_by_player: tuple[tuple[str, ...], ...],
     ) -> None:
         self._env, self._shows, self._generators = env, shows, generators
-        self.texts_by_player: tuple[tuple[str, ...], ...] = texts_by_player
+        self.texts_by_player = texts_by_player
         self._taken: dict[str, bool] = {}
         self.raised: Exception | None = None  # by TextArena, at a text
         self.is_over = bool(env.state.done)
@@ -213,7 +217,7 @@ def as_ascii(text: str) -> str:
 
 
 @contextmanager
-def _generators(states: Any) -> Iterator[list[Any]]:
+def _generators(states: Sequence[Any]) -> Iterator[list[Any]]:
     """Sets the global generators; the list holds their states afterwards."""
     before = random.getstate(), np.random.get_state()
     after: list[Any] = []

@@ -8,7 +8,7 @@ import itertools
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from arena_envs.checks import checked_seed
 from arena_envs.game import AnyGame
@@ -50,6 +50,15 @@ def episode_return(returns: Sequence[float], **_: Any) -> Sequence[float]:
     return returns
 
 
+class RolloutTrainer(Protocol):
+    """What a rollout reads of TRL's trainer."""
+
+    accelerator: Any
+    state: Any
+    model: Any
+    eos_token_ids: Sequence[int]
+
+
 class rollout_func:  # named as TRL's argument
     """TRL's `rollout_func`: plays an episode for each row of the batch.
 
@@ -76,7 +85,7 @@ class rollout_func:  # named as TRL's argument
     def __init__(
         self,
         game: EnvFn | str,
-        policy: Callable[[Any], Policy],
+        policy: Callable[[RolloutTrainer], Policy],
         *,
         seat: int = 0,
         opponents: Opponents = "random",
@@ -86,11 +95,13 @@ class rollout_func:  # named as TRL's argument
             game, [seat], opponents, prompt=transcript(game), timeout=timeout
         )
         self.make_policy, self.seat, self.timeout = policy, seat, timeout
-        self._trainer: Any = None
+        self._trainer: RolloutTrainer | None = None
         self._asked: tuple[Any, int] = (None, 0)
         self._warned = False
 
-    def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
+    def __call__(
+        self, prompts: Sequence[Any], trainer: RolloutTrainer
+    ) -> dict[str, list[Any]]:
         if self._trainer is not trainer:
             self._trainer, self._policy = trainer, self.make_policy(trainer)
             self._asked = (None, 0)
@@ -104,23 +115,28 @@ class rollout_func:  # named as TRL's argument
             plans.append(self.session.plan(seed, sample, self._policy))
             numbers[seed] += 1
         played = dict(stream_plans(plans, timeout=self.timeout, on_error="raise"))
-        rows = [self._row(played[index]) for index in range(len(plans))]
+        end_token = int(trainer.eos_token_ids[0])
+        rows = [self._row(played[index], end_token) for index in range(len(plans))]
         self._warn_if_never_legal(rows)
         return {name: [row[name] for row in rows] for name in rows[0]}
 
-    def _first_sample(self, trainer: Any) -> int:
+    def _first_sample(self, trainer: RolloutTrainer) -> int:
         """The first sample of a batch; a step of the optimizer may use several batches."""
         step = (trainer.state.global_step, trainer.model.training)
         self._asked = (step, self._asked[1] + 1 if self._asked[0] == step else 0)
         return int(step[0]) * BATCHES * PLACES + self._asked[1] * PLACES
 
-    def _row(self, episode: Episode) -> dict[str, Any]:
+    def _row(self, episode: Episode, end_token: int) -> dict[str, Any]:
         turns = [turn for turn in episode.turns if turn.seat == self.seat]
         if not turns:  # TRL wants a token in each row
-            end = int(self._trainer.eos_token_ids[0])
-            row = {"prompt_ids": [end], "completion_ids": [end], "env_mask": [0]}
-            total = episode.returns[self.seat]
-            return {**row, "logprobs": [0.0], "returns": total, "legal": None}
+            return {
+                "prompt_ids": [end_token],
+                "completion_ids": [end_token],
+                "env_mask": [0],
+                "logprobs": [0.0],
+                "returns": episode.returns[self.seat],
+                "legal": None,
+            }
         legal = sum(turn.invalid is None for turn in turns) / len(turns)
         total = sum(turn.reward for turn in turns)
         return {**token_row(turns), "returns": total, "legal": legal}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from arena_envs import GameEnv
 from arena_envs.checks import checked_seed
@@ -96,7 +96,7 @@ def plans_of(
     ]
 
 
-def _env_fn(env: Any) -> EnvFn:
+def _env_fn(env: EnvFn | str) -> EnvFn:
     if isinstance(env, str):
         check_names_game(env)
         return partial(make, env)
@@ -105,7 +105,7 @@ def _env_fn(env: Any) -> EnvFn:
             "want the id of a game or a function that makes an environment, got "
             f"{type(env).__name__}; write lambda: arena_envs.make('kuhn_poker')"
         )
-    return cast(EnvFn, env)
+    return env
 
 
 def _policies_of(policies: Sequence[Any]) -> list[Policy]:

@@ -232,7 +232,9 @@ def _compare_episodes(recorded: Episode, again: Episode) -> None:
     _compare_fields("the episode", recorded, again)
 
 
-def _compare_fields(where: str, recorded: Any, again: Any) -> None:
+def _compare_fields(
+    where: str, recorded: Turn | Episode, again: Turn | Episode
+) -> None:
     # compared before; of another episode; not asked again
     skipped = {"turns", "parent", "branch", "probes"}
     names = [f.name for f in fields(recorded) if f.compare and f.name not in skipped]

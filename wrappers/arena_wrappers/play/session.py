@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import arena_envs
 from arena_envs.checks import checked_seed, short
@@ -394,16 +394,20 @@ class SeatSession:
         return info
 
 
-def transcript(game: Any) -> dict[str, Any] | None:
+def transcript(game: str | AnyGame | EnvFn) -> dict[str, Any] | None:
     """The prompts of an id where a seat is one conversation; a function has its own."""
     return {"history": "transcript", "penalty": 0.5} if isinstance(game, str) else None
 
 
-def _maker(game: Any, prompt: Mapping[str, Any] | None, params: Any) -> EnvFn:
+def _maker(
+    game: str | AnyGame | EnvFn,
+    prompt: Mapping[str, Any] | None,
+    params: Mapping[str, Any],
+) -> EnvFn:
     if callable(game):
         if prompt or params:
             raise ValueError("want prompts and parameters in the function, got both")
-        return cast(EnvFn, game)
+        return game
     make: Any = arena_envs.make if isinstance(game, str) else GameEnv
     prompt = {"penalty": 0.0, **(prompt or {})}
     return lambda: PromptWrapper(make(game, observation="text", **params), **prompt)

@@ -241,7 +241,12 @@ class Client:
         line.pause(pause)
 
     def _once(
-        self, method: str, path: str, body: Any, until: float, line: Connection
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        until: float,
+        line: Connection,
     ) -> Any:
         """The answer to one attempt; raises for any that is not a success."""
         content = b"" if body is None else json.dumps(body).encode()

@@ -179,14 +179,18 @@ def debate(view: TurnView, num: int = 2, rounds: int = 1) -> Asks:
 
 
 def _score(
-    scorer: Any, view: TurnView, generations: Sequence[Generation]
+    scorer: Scorer | str, view: TurnView, generations: Sequence[Generation]
 ) -> Generator[Any, Any, list[float]]:
     """The scores of generations; a judge is asked for them."""
-    if scorer != JUDGE:
+    if not isinstance(scorer, str):
         return [
             float(score)
             for score in scorer(view, [generation.text for generation in generations])
         ]
+    if scorer != JUDGE:
+        raise ValueError(
+            f"want a scorer or {JUDGE!r}, got {scorer!r}; make one by its name"
+        )
     instruction = "Do not move yet. Grade this reply:\n{}\nWrite a number from 0 to 1."
     asks = (
         add_instruction(instruction.format(fenced(generation.text)), view.messages)

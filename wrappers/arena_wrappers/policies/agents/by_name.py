@@ -5,7 +5,7 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
-from arena_envs.doors import Door
+from arena_envs.doors import Door, Expression
 from arena_wrappers.policies.agents.built_in import (
     by_seat,
     candidates,
@@ -41,7 +41,7 @@ agents: Door[Asks] = Door(
 )
 
 
-def agent_of(spec: str) -> Callable[[Any], AgentPolicy]:
+def agent_of(spec: str) -> Callable[[Policy | Mapping[str, Policy]], AgentPolicy]:
     """Makes the policy of an agent, such as `candidates(num=2)`, from its models.
 
     Raises:
@@ -53,11 +53,20 @@ def agent_of(spec: str) -> Callable[[Any], AgentPolicy]:
     return partial(_agent_policy, parts, spec)
 
 
-def _agent_policy(parts: Any, spec: str, models: Any) -> AgentPolicy:
-    roles, make = {"policy": "self"}, lambda _: models
+def _agent_policy(
+    parts: Expression, spec: str, models: Policy | Mapping[str, Policy]
+) -> AgentPolicy:
     if isinstance(models, Mapping):
-        roles, make = {role: role for role in models}, models.__getitem__
-    return load(parts.name, make=make, spec=spec, **parts.options, **roles)
+        role_specs = {role: role for role in models}
+        return load(
+            parts.name,
+            make=models.__getitem__,
+            spec=spec,
+            **parts.options,
+            **role_specs,
+        )
+    policy = models
+    return load(parts.name, "self", make=lambda _: policy, spec=spec, **parts.options)
 
 
 def load(

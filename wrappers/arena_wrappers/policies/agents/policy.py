@@ -182,7 +182,7 @@ class _AgentTurn:
         self.generations += new_generations
         self._resume(new_generations[0] if self.is_single else new_generations)
 
-    def _resume(self, answers: Any) -> None:
+    def _resume(self, answers: Generation | list[Generation] | None) -> None:
         try:
             if answers is None:
                 self.steps = self.policy.agent(self.view, **self.policy.options)
