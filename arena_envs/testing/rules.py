@@ -24,12 +24,7 @@ NUM_PAID = 200  # further random episodes that look for an early payment
 
 def check_knobs(game: AnyGame) -> None:
     """Knobs are parameters, and every value builds the game."""
-    dataclass_game: Any = game
-    params = (
-        [f.name for f in fields(dataclass_game) if f.init]
-        if is_dataclass(dataclass_game)
-        else []
-    )
+    params = _parameters_of(game)
     for name, values in getattr(game, "knobs", {}).items():  # the fact is optional
         rule = "a knob is a parameter of the game, which is a dataclass"
         demand(name in params, rule, name, fix="Name a parameter in knobs.")
@@ -38,7 +33,7 @@ def check_knobs(game: AnyGame) -> None:
         demand(is_tuple and len(set(values)) == len(values), rule, values)
         for value in values:
             try:
-                replace(dataclass_game, **{name: value})
+                _rebuilt(game, **{name: value})
             except ValueError as error:
                 raise BrokenPromise(
                     f"every value of the knob {name!r} builds the game; got "
@@ -48,12 +43,7 @@ def check_knobs(game: AnyGame) -> None:
 
 def check_split(game: AnyGame) -> None:
     """Checks that the train and the test split share no instance."""
-    dataclass_game: Any = game
-    params = (
-        [f.name for f in fields(dataclass_game) if f.init]
-        if is_dataclass(dataclass_game)
-        else []
-    )
+    params = _parameters_of(game)
     instances = tuple(getattr(game, "instances", ()))  # the fact is optional
     if not instances and "split" not in params:
         return
@@ -64,9 +54,7 @@ def check_split(game: AnyGame) -> None:
     instances_by_split = {}
     for split in SPLITS:
         try:
-            instances_by_split[split] = tuple(
-                replace(dataclass_game, split=split).instances
-            )
+            instances_by_split[split] = tuple(_rebuilt(game, split=split).instances)
         except ValueError as error:
             rule = "a game with instances can be built with both splits"
             demand(not instances, rule, error, fix="Hold instances out, or name none.")
@@ -84,11 +72,20 @@ def check_split(game: AnyGame) -> None:
     shared = set(instances_by_split["train"]) & set(instances_by_split["test"])
     rule = "the splits train and test share no instance"
     demand(not shared, rule, *sorted(shared, key=repr)[:3])
-    demand(
-        dataclass_game.split in SPLITS,
-        "split is 'train' or 'test'",
-        dataclass_game.split,
-    )
+    own_split = getattr(game, "split", None)
+    demand(own_split in SPLITS, "split is 'train' or 'test'", own_split)
+
+
+def _parameters_of(game: Any) -> list[str]:
+    """The names of a game's parameters; empty where the game is no dataclass."""
+    if not is_dataclass(game):
+        return []
+    return [field.name for field in fields(game) if field.init]
+
+
+def _rebuilt(game: Any, **params: Any) -> Any:
+    """The game with other parameters."""
+    return replace(game, **params)
 
 
 METHODS = (

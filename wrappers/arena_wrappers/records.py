@@ -242,7 +242,7 @@ def storable(text: str) -> str:
     return text.encode(code, errors).decode(code, errors)
 
 
-def listed(values: Any) -> Any:
+def as_list(values: Any) -> Any:
     """A list, as JSON can hold it, of a sequence or an array."""
     if values is None or type(values) is list:
         return values

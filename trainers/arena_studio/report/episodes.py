@@ -19,7 +19,7 @@ from arena_wrappers.play import final_state, game_of, turn_states
 from arena_wrappers.prompts import (
     PromptOptions,
     after_reasoning,
-    reply_format_named,
+    find_reply_format,
     seat_options,
 )
 
@@ -172,7 +172,7 @@ def answer_span(reply: str, options: PromptOptions) -> tuple[int, int] | None:
     if isinstance(rest, InvalidReply):
         return None
     skipped = len(reply) - len(rest)
-    reply_format = reply_format_named(options.reply_format)
+    reply_format = find_reply_format(options.reply_format)
     found = reply_format.answers(rest)
     if options.parsing == "strict":
         answer = reply_format.extract(rest)

@@ -16,7 +16,7 @@ from gem.core import Env  # noqa: E402  # after the check
 from gem.envs.registration import register  # noqa: E402
 
 from arena_wrappers.play import Opponents, Seat, SeatSession  # noqa: E402
-from arena_wrappers.prompts import reply_format_named  # noqa: E402
+from arena_wrappers.prompts import find_reply_format  # noqa: E402
 
 
 class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
@@ -55,7 +55,7 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
         self._again = partial(GemEnv, game=game, seat=seat, **arguments)
         prompt = {"reply_format": reply_format}
         self._session = SeatSession(game, seat, opponents, prompt=prompt, **params)
-        self._wrap = reply_format_named(reply_format).wrap
+        self._wrap = find_reply_format(reply_format).wrap
         self._seed = seed
         self._rng = random.Random(seed)
 

@@ -22,7 +22,7 @@ from openenv.core.env_server.types import (  # noqa: E402
 
 from arena_wrappers.play import Opponents, Seat, SeatSession  # noqa: E402
 from arena_wrappers.policies import SharedPolicy  # noqa: E402
-from arena_wrappers.prompts import Message, reply_format_named  # noqa: E402
+from arena_wrappers.prompts import Message, find_reply_format  # noqa: E402
 
 
 class GameAction(Action):  # type: ignore[misc]  # OpenEnv is not annotated here
@@ -92,7 +92,7 @@ class Served(Environment):  # type: ignore[misc]
         self._session = SeatSession(
             game, seat_of_client, others, prompt=prompt, **params
         )
-        self._wrap = reply_format_named(reply_format).wrap
+        self._wrap = find_reply_format(reply_format).wrap
         self._state = State()
 
     def reset(

@@ -84,18 +84,18 @@ class Position:
     ) -> None:
         self._env, self._shows, self._generators = env, shows, generators
         self.texts_by_player = texts_by_player
-        self._taken: dict[str, bool] = {}
+        self._is_legal: dict[str, bool] = {}
         self.raised: Exception | None = None  # by TextArena, at a text
         self.is_over = bool(env.state.done)
         self.player = int(env.state.current_player_id)
 
     def takes(self, action: str) -> bool:
         """Whether TextArena takes an action."""
-        if action not in self._taken:
-            if len(self._taken) > 2 * MAX_TRIED:
-                self._taken.clear()
-            self._taken[action] = self.after(action) is not None
-        return self._taken[action]
+        if action not in self._is_legal:
+            if len(self._is_legal) > 2 * MAX_TRIED:
+                self._is_legal.clear()
+            self._is_legal[action] = self.after(action) is not None
+        return self._is_legal[action]
 
     def after(self, action: str) -> "Position | None":
         """The position after an action; None if TextArena refuses it."""
@@ -127,8 +127,8 @@ class Position:
             IllegalAction: TextArena refuses the text.
         """
         text = text.strip().replace("[ ", "[")  # as `break_markup` shows brackets
-        listed = {fold(name): action for name, action in self.listed.items()}
-        listed_action = listed.get(fold(text.removeprefix("[").removesuffix("]")))
+        action_of = {fold(name): action for name, action in self.listed_actions.items()}
+        listed_action = action_of.get(fold(text.removeprefix("[").removesuffix("]")))
         return self._accepted(text) if listed_action is None else listed_action
 
     def _accepted(self, text: str) -> str:
@@ -140,7 +140,7 @@ class Position:
         raise IllegalAction(f"want an action that the game takes, got {text[:80]!r}")
 
     @cached_property
-    def listed(self) -> dict[str, str]:
+    def listed_actions(self) -> dict[str, str]:
         """Actions by name: those that the player's texts give in brackets and that are taken."""
         if self.is_over:
             return {}
@@ -404,7 +404,7 @@ class TextArenaGame(BaseGame[State, int | str]):
     def legal_actions(self, state: State) -> Sequence[int | str]:
         if self.current_player(state) < 0:
             return ()
-        return list(self.position(state).listed.values())
+        return list(self.position(state).listed_actions.values())
 
     def apply(self, state: State, action: int | str) -> State:
         return (*state, action)
@@ -434,7 +434,9 @@ class TextArenaGame(BaseGame[State, int | str]):
         return np.frombuffer(digest, np.uint8).astype(np.float32) / np.float32(255)
 
     def action_text(self, state: State, action: int | str) -> str:
-        names = {text: name for name, text in self.position(state).listed.items()}
+        names = {
+            text: name for name, text in self.position(state).listed_actions.items()
+        }
         return names.get(str(action), str(action))
 
     def parse(self, state: State, text: str) -> int | str:

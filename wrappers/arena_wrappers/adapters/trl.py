@@ -96,7 +96,7 @@ class rollout_func:  # named as TRL's argument
         )
         self.make_policy, self.seat, self.timeout = policy, seat, timeout
         self._trainer: RolloutTrainer | None = None
-        self._asked: tuple[Any, int] = (None, 0)
+        self._last_batch: tuple[Any, int] = (None, 0)
         self._warned = False
 
     def __call__(
@@ -104,7 +104,7 @@ class rollout_func:  # named as TRL's argument
     ) -> dict[str, list[Any]]:
         if self._trainer is not trainer:
             self._trainer, self._policy = trainer, self.make_policy(trainer)
-            self._asked = (None, 0)
+            self._last_batch = (None, 0)
         first = self._first_sample(trainer)
         first += trainer.accelerator.process_index * len(prompts)
         numbers: Counter[int] = Counter()
@@ -123,8 +123,11 @@ class rollout_func:  # named as TRL's argument
     def _first_sample(self, trainer: RolloutTrainer) -> int:
         """The first sample of a batch; a step of the optimizer may use several batches."""
         step = (trainer.state.global_step, trainer.model.training)
-        self._asked = (step, self._asked[1] + 1 if self._asked[0] == step else 0)
-        return int(step[0]) * BATCHES * PLACES + self._asked[1] * PLACES
+        self._last_batch = (
+            step,
+            self._last_batch[1] + 1 if self._last_batch[0] == step else 0,
+        )
+        return int(step[0]) * BATCHES * PLACES + self._last_batch[1] * PLACES
 
     def _row(self, episode: Episode, end_token: int) -> dict[str, Any]:
         turns = [turn for turn in episode.turns if turn.seat == self.seat]

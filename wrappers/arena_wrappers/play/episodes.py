@@ -12,7 +12,7 @@ from arena_wrappers.play.plans import EnvFn, EpisodePlan
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import Policy, Reply, TurnRequest, turn_seed
 from arena_wrappers.prompts import InvalidReply, Message, PromptOptions
-from arena_wrappers.records import Episode, Turn, listed, params_of, storable
+from arena_wrappers.records import Episode, Turn, as_list, params_of, storable
 
 
 class EnvCache:
@@ -272,10 +272,10 @@ def turn_of(
         action=action,
         invalid=invalid.reason if invalid else None,
         detail=invalid.detail if invalid else None,
-        prompt_ids=listed(reply.prompt_ids),
-        token_ids=listed(reply.token_ids),
-        logprobs=listed(reply.logprobs),
-        entropies=listed(reply.entropies),
+        prompt_ids=as_list(reply.prompt_ids),
+        token_ids=as_list(reply.token_ids),
+        logprobs=as_list(reply.logprobs),
+        entropies=as_list(reply.entropies),
         truncated=reply.truncated,
         generations=tuple(reply.generations),
         state=request.state,

@@ -96,7 +96,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         self.env = env_fn()
         num_players = self.env.game.num_players
         others = checked_opponents(opponents, num_players - 1, {})
-        self._others = [(p, bot_of(p), _prompt_of(p)) for p in others]
+        self._opponents = [(p, bot_of(p), _prompt_of(p)) for p in others]
         if reply not in ("action", "text"):
             raise ValueError(f"want reply 'action' or 'text', got {reply!r:.80}")
         self._draws_seat = isinstance(seat, str) and seat == "random"
@@ -144,7 +144,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         if self._draws_seat:
             self._sit(int(self.np_random.integers(self.env.game.num_players)))
         others = [a for a in self.env.possible_agents if a != self.agent]
-        self._seated = dict(zip(others, self._others, strict=True))
+        self._opponent_of_agent = dict(zip(others, self._opponents, strict=True))
         self._turns: list[Turn] = []  # of the opponents that read text
         if env_seed is not None:  # else the generator goes on
             self._rng = random.Random(turn_seed(env_seed, sample, 0, 0))
@@ -239,7 +239,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
     def _let_others_play(self) -> None:
         env, agent = self.env, self.agent
         while (mover := env.agent_selection) != agent and not self._is_over():
-            policy, bot, prompt = self._seated[mover]
+            policy, bot, prompt = self._opponent_of_agent[mover]
             if bot is None:
                 action = self._ask(policy, prompt)
             else:

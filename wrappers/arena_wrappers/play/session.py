@@ -85,8 +85,8 @@ class SeatSession:
         self.game: AnyGame = env.game
         self.agents: list[str] = env.possible_agents
         self._credit, self._timeout = credit, checked_timeout(timeout)
-        self._own = ScriptedPolicy((), name)
-        self._made: dict[str, Policy] = {}
+        self._session_policy = ScriptedPolicy((), name)
+        self._policy_of_spec: dict[str, Policy] = {}
         self._caches = EnvCaches()
         self._seed = 0
         # None: made of the seed when used; before the first seed, not of the global generator
@@ -134,7 +134,7 @@ class SeatSession:
         else:
             self._seed, self._rng = checked_seed(seed), None
         self._begin(seed, sample, options or {})
-        return self._go_on(self._running())
+        return self._play_opponents(self._running())
 
     def step(
         self, reply: str | Reply
@@ -178,7 +178,7 @@ class SeatSession:
             invalid = turn.detail
             if invalid is not None:
                 penalty = turn.rewards["format"]
-        prompt = self._go_on(live)
+        prompt = self._play_opponents(live)
         info = self.info()
         rewards = info["rewards"]
         if returns_before is not (returns := live.base.returns):
@@ -196,7 +196,7 @@ class SeatSession:
     def request(self) -> tuple[Policy | None, TurnRequest]:
         """The policy of the seat to move, and what it is asked; None for the session's seats."""
         live = self._running()
-        return None if self._is_own(live) else live.policy, live.pending
+        return None if self._is_session_turn(live) else live.policy, live.pending
 
     def read(self, reply: str) -> Any | InvalidReply:
         """The action that a reply of the seat to move names; plays nothing."""
@@ -214,7 +214,7 @@ class SeatSession:
             "agent": agent,
             "legal": [] if self.done else live.pending.legal,
             "truncated": live.base.truncations[agent],
-            "rewards": dict.fromkeys(self._own_agents, 0.0),
+            "rewards": dict.fromkeys(self._session_agents, 0.0),
             "invalid": None,
         }
 
@@ -225,8 +225,8 @@ class SeatSession:
     def plan(self, seed: int, sample: int, policy: Policy) -> EpisodePlan:
         """The episode for `play_plans`, with a policy in the session's seats."""
         seats = [
-            policy if seat_policy is self._own else seat_policy
-            for seat_policy in self._seated
+            policy if seat_policy is self._session_policy else seat_policy
+            for seat_policy in self._seat_policies
         ]
         return EpisodePlan(self._make, seats, seed, sample)
 
@@ -312,12 +312,12 @@ class SeatSession:
                     f"got {len(replies)}; make the session with the parameters of the "
                     "save"
                 )
-            if self._is_own(live):
+            if self._is_session_turn(live):
                 self.seat = live.seat
             live.request()
             live.take(reply)
         self._ended = live.is_over and any(t.seat in seats for t in live.turns)
-        return self._go_on(live)
+        return self._play_opponents(live)
 
     def _choose(self, seat: Seats, opponents: Opponents) -> None:
         """Checks and sets seats and opponents."""
@@ -332,7 +332,7 @@ class SeatSession:
         if not own_seats:
             raise ValueError("want at least one seat, got none; give seat=0")
         num_others = num_players - len(own_seats)
-        policies = checked_opponents(opponents, num_others, self._made)
+        policies = checked_opponents(opponents, num_others, self._policy_of_spec)
         self.seats, self.opponents = seat, policies
         self._sit(own_seats)
 
@@ -343,7 +343,7 @@ class SeatSession:
         if self._live is not None:  # its environment is free
             self._live.cache.free.append(self._live.env)
         chance = {"chance": options["chance"]} if "chance" in options else None
-        plan = EpisodePlan(self._make, self._seated, seed, sample, chance)
+        plan = EpisodePlan(self._make, self._seat_policies, seed, sample, chance)
         self._cache = self._cache or self._caches.of(plan)
         self._live = LiveEpisode((0,), plan, self._cache)
         self._ended, self.seat = False, self._seats[0]
@@ -352,17 +352,17 @@ class SeatSession:
         """Seats the session, and the opponents in the seats that are left, in their order."""
         others = iter(self.opponents)
         self._seats, self._cache = seats, None
-        self._own_agents = [self.agents[seat] for seat in seats]
-        self._seated = [
-            self._own if seat in seats else next(others)
+        self._session_agents = [self.agents[seat] for seat in seats]
+        self._seat_policies = [
+            self._session_policy if seat in seats else next(others)
             for seat in range(len(self.agents))
         ]
         self.seat = seats[0]
 
-    def _go_on(self, live: LiveEpisode) -> list[Message]:
+    def _play_opponents(self, live: LiveEpisode) -> list[Message]:
         """Lets the opponents play; the prompt of the session's next turn."""
         try:
-            while not live.is_over and self._asks and not self._is_own(live):
+            while not live.is_over and self._asks and not self._is_session_turn(live):
                 (reply,) = ask(live.policy, [live.request()], self._timeout, "raise")
                 live.take(reply)
         except BaseException:
@@ -374,8 +374,8 @@ class SeatSession:
         self.seat = live.seat
         return list(live.request().messages)
 
-    def _is_own(self, live: LiveEpisode) -> bool:
-        return live.policy is self._own
+    def _is_session_turn(self, live: LiveEpisode) -> bool:
+        return live.policy is self._session_policy
 
     def _running(self, even_ended: bool = False) -> LiveEpisode:
         if self._live is None or (self._ended and not even_ended):

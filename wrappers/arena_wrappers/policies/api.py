@@ -96,7 +96,7 @@ class ChatAPIPolicy:
         self.url, self.prices = url, prices
         self.usage = Usage()
         self._send_seed = send_seed
-        self._refused: tuple[str, ...] = ()
+        self._refused_fields: tuple[str, ...] = ()
         limits = {"max_tokens": max_tokens, "temperature": temperature}
         sampling = {k: v for k, v in limits.items() if v is not None}
         self._fields = {"model": model, **sampling, **(fields or {})}
@@ -132,13 +132,11 @@ class ChatAPIPolicy:
         body = {**self._fields, "messages": [dict(m) for m in request.messages]}
         if self._send_seed:
             body["seed"] = request.seed % 2**31
-        for name in self._refused:
+        for name in self._refused_fields:
             body = _without_field(name, body)
-        return self._client.ask(
-            "POST", "/chat/completions", body, timeout, self._mended_body
-        )
+        return self._client.ask("POST", "/chat/completions", body, timeout, self._mend)
 
-    def _mended_body(
+    def _mend(
         self, error: StatusError, body: Mapping[str, Any]
     ) -> dict[str, Any] | None:
         """The body without the field that the endpoint refuses by its name."""
@@ -158,8 +156,8 @@ class ChatAPIPolicy:
             if name == "max_tokens" and not re.search(_REFUSED, problem):
                 continue
             with self._counting:
-                if name not in self._refused:
-                    self._refused = (*self._refused, name)
+                if name not in self._refused_fields:
+                    self._refused_fields = (*self._refused_fields, name)
                     warning = (
                         f"{self.url} refuses the field {name!r}: {hint} ({problem})"
                     )

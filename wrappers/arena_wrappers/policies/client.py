@@ -70,7 +70,7 @@ class Pacer:
         self._lock = threading.Lock()
         self._limit: StatusError | None = None  # the last one, while requests wait
         self._since = self._opens = 0.0  # when that began, and when the next may pass
-        self._level, self._is_asked = 0, False
+        self._level, self._is_probing = 0, False
         self._jitter = random.Random(0)
 
     def enter(self, line: Connection, until: float) -> bool:
@@ -83,9 +83,9 @@ class Pacer:
         while True:
             with self._lock:
                 now = time.monotonic()
-                if now >= self._opens and not self._is_asked:
-                    self._is_asked = self._limit is not None
-                    return self._is_asked
+                if now >= self._opens and not self._is_probing:
+                    self._is_probing = self._limit is not None
+                    return self._is_probing
                 wait = max(self._opens - now, POLL)
                 if self._limit is not None and now + wait - self._since > PATIENCE:
                     raise self._limit
@@ -97,7 +97,7 @@ class Pacer:
         """Says how a request that passed ended."""
         with self._lock:
             if is_first:
-                self._is_asked = False
+                self._is_probing = False
             if not isinstance(failure, StatusError) or failure.status != 429:
                 if is_first and failure is None:
                     self._limit, self._level = None, 0

@@ -13,8 +13,8 @@ from arena_wrappers.prompts import (
     InvalidReply,
     Message,
     PromptOptions,
+    find_reply_format,
     messages,
-    reply_format_named,
 )
 from arena_wrappers.prompts.parsing import UNFINISHED
 from arena_wrappers.records import Generation, Turn
@@ -66,7 +66,7 @@ class TurnRequest:
 
     def wrap(self, action_text: str) -> str:
         """The reply that names this action in the reply format."""
-        return reply_format_named(self.reply_format).wrap(action_text)
+        return find_reply_format(self.reply_format).wrap(action_text)
 
 
 # what a model may send in place of text, and what is said of it

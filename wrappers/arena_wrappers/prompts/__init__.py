@@ -4,7 +4,7 @@ from arena_wrappers.prompts.formats import FORMATS as FORMATS
 from arena_wrappers.prompts.formats import Instead as Instead
 from arena_wrappers.prompts.formats import InvalidReply as InvalidReply
 from arena_wrappers.prompts.formats import ReplyFormat as ReplyFormat
-from arena_wrappers.prompts.formats import reply_format_named as reply_format_named
+from arena_wrappers.prompts.formats import find_reply_format as find_reply_format
 from arena_wrappers.prompts.messages import Message as Message
 from arena_wrappers.prompts.messages import ask_again as ask_again
 from arena_wrappers.prompts.messages import author_message as author_message

@@ -156,7 +156,7 @@ FORMATS: dict[str, ReplyFormat] = {
 }
 
 
-def reply_format_named(name: str) -> ReplyFormat:
+def find_reply_format(name: str) -> ReplyFormat:
     """The reply format of this name.
 
     Raises:

@@ -77,16 +77,15 @@ class MovePatterns:
         self.moves = moves
         self.silent = tuple(m for m in moves or () if m.message != "must")
         longest_first = sorted(set(map(folded_move, legal)), key=lambda t: (-len(t), t))
-        listed = (
-            "|".join(
+        flags = re.IGNORECASE
+        if moves is None:
+            texts = [
                 re.escape(text).replace(r"\ ", rf":?\s{_KIND}", 1)
                 for text in longest_first
-            )
-            or "(?!)"
-        )
-        pattern = natural(self.silent) if moves is not None else f"(?P<m>{listed})"
-        flags = re.IGNORECASE
-        pattern = pattern or "(?!)"
+            ]
+            pattern = f"(?P<m>{'|'.join(texts) or '(?!)'})"
+        else:
+            pattern = natural(self.silent) or "(?!)"
         self.order_pattern = re.compile(rf"{_LEAD}(?:{pattern}){_AFTER}", flags)
         self.whole_pattern = re.compile(pattern, flags)
         inside = rf"{_BEFORE}(?=(?P<all>{pattern}){_AFTER})"

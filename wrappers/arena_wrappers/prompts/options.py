@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from arena_envs.checks import check_known
 from arena_envs.game import AnyGame
-from arena_wrappers.prompts.formats import InvalidReply, reply_format_named
+from arena_wrappers.prompts.formats import InvalidReply, find_reply_format
 from arena_wrappers.prompts.languages import languages
 from arena_wrappers.prompts.parsing import Parsing, parse_reply
 
@@ -57,7 +57,7 @@ class PromptOptions:
             raise ValueError(
                 f"want the name of a reply format, got {self.reply_format!r:.80}"
             )
-        reply_format_named(self.reply_format)
+        find_reply_format(self.reply_format)
         for name in ("rules", "show_legal_actions"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(

@@ -36,7 +36,7 @@ from typing import Any, Literal, NamedTuple
 
 from arena_envs.game import AnyGame, IllegalAction, fold
 from arena_envs.talk import Word, natural, restated
-from arena_wrappers.prompts.formats import MAX_ANSWER, InvalidReply, reply_format_named
+from arena_wrappers.prompts.formats import MAX_ANSWER, InvalidReply, find_reply_format
 from arena_wrappers.prompts.json_fields import field_answers
 from arena_wrappers.prompts.moves import (
     MARKDOWN,
@@ -93,7 +93,7 @@ def parse_reply(
     legal = legal_texts(game, state) if legal is None else legal
     if parsing == "tolerant":
         return _read_tolerantly(game, state, answer_part, reply_format, legal)
-    answer = reply_format_named(reply_format).extract(answer_part)
+    answer = find_reply_format(reply_format).extract(answer_part)
     if isinstance(answer, InvalidReply):
         return answer
     return find_action(game, state, answer, legal)
@@ -157,7 +157,7 @@ def _read_tolerantly(
     game: AnyGame, state: Any, answer_part: str, reply_format: str, legal: Sequence[str]
 ) -> Any | InvalidReply:
     """The action of the part of a reply that follows the reasoning."""
-    shape = reply_format_named(reply_format)
+    shape = find_reply_format(reply_format)
     answers = [text for text in shape.answers(answer_part) if reply_format != "bare"]
     if not answers:
         for mark in ("<answer>", "</answer>"):

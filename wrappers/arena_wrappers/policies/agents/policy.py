@@ -23,7 +23,7 @@ from arena_wrappers.policies.protocol import (
     turn_seed,
 )
 from arena_wrappers.prompts import PromptOptions
-from arena_wrappers.records import Generation, listed, storable
+from arena_wrappers.records import Generation, as_list, storable
 
 
 class AgentPolicy:
@@ -174,8 +174,8 @@ class _AgentTurn:
                 if generation is ask.parent
             )
             names = ("prompt_ids", "token_ids", "logprobs")
-            fields: Any = {name: listed(getattr(reply, name)) or [] for name in names}
-            fields |= {"parent": next(parents, -1), "messages": listed(ask.messages)}
+            fields: Any = {name: as_list(getattr(reply, name)) or [] for name in names}
+            fields |= {"parent": next(parents, -1), "messages": as_list(ask.messages)}
             new_generations.append(Generation(ask.role, storable(reply.text), **fields))
             self.replies.append(reply)
         self.answers = {}
