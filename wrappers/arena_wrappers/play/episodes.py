@@ -59,6 +59,14 @@ class Fork(NamedTuple):
     context_ids: dict[int, list[int]]
 
 
+class ProbeQuestion(NamedTuple):
+    """A question beside a turn: the name of its probe, its text, and the request."""
+
+    probe: str
+    text: str
+    request: TurnRequest
+
+
 class LiveEpisode:
     """An episode in progress.
 
@@ -186,33 +194,34 @@ class LiveEpisode:
                 for name, reward in parts.items():
                     rewards[name] = rewards.get(name, 0.0) + reward
 
-    def questions(self) -> list[tuple[str, str, TurnRequest]]:
-        """What is asked beside the last turn: name of the probe, question, request."""
+    def questions(self) -> list[ProbeQuestion]:
+        """What is asked beside the last turn."""
         request, questions = self.pending, []
         probes = () if self.lost else self.plan.probes.get(request.seat, ())
         for number, probe in enumerate(probes):
-            probe_question = probe.question(request.game, request.state, request.seat)
-            if probe_question is None:
+            question = probe.question(request.game, request.state, request.seat)
+            if question is None:
                 continue
+            text, answers = question
             *history, last = request.messages
-            text, answers = probe_question
             content = f"{last['content']}\n\n{text}"
-            question = replace(
+            probe_request = replace(
                 request,
                 messages=[*history, Message(role=last["role"], content=content)],
                 legal=answers,
                 seed=turn_seed(request.seed, 0, number, CANDIDATE - 3),
                 turns=self.turns[:-1],
             )
-            questions.append((probe.name, text, question))
+            questions.append(ProbeQuestion(probe.name, text, probe_request))
         return questions
 
-    def note(self, name: str, question: str, reply: Reply) -> None:
+    def note(self, question: ProbeQuestion, reply: Reply) -> None:
         """Records the reply to a question beside the last turn."""
-        entry = {"question": question, "reply": storable(reply.text)}
-        error = {} if reply.error is None else {"error": storable(reply.error)}
+        entry = {"question": question.text, "reply": storable(reply.text)}
+        if reply.error is not None:
+            entry["error"] = storable(reply.error)
         turn = self.turns[-1]
-        turn.probes = {**(turn.probes or {}), name: entry | error}
+        turn.probes = {**(turn.probes or {}), question.probe: entry}
 
     def _lose(self, reply: Reply, error: str) -> None:
         """Ends the episode, which has no result; its last turn is the one without a reply."""

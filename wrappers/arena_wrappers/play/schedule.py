@@ -71,14 +71,10 @@ class Scheduler:
                 else:
                     break
             # some games can end before anybody moves
-            self.take_turns(
-                [live_episode for live_episode in live if not live_episode.is_over]
-            )
-            waiting, live = live, []
-            for live_episode in waiting:
-                if not live_episode.is_over:
-                    live.append(live_episode)
-                    continue
+            self.take_turns([each for each in live if not each.is_over])
+            over = [each for each in live if each.is_over]
+            live = [each for each in live if not each.is_over]
+            for live_episode in over:
                 episode = self.record(live_episode)
                 yield live_episode.key, episode
                 if live_episode.plan.branch is not None:
@@ -95,19 +91,18 @@ class Scheduler:
             replies = self.ask(policy, [episode.request() for episode in group])
             for episode, reply in zip(group, replies, strict=True):
                 episode.take(reply)
-            questions = [
-                (episode, *question)
-                for episode in group
-                for question in episode.questions()
-            ]
-            if questions:
-                question_replies = self.ask(
-                    policy, [question_request for *_, question_request in questions]
-                )
-                for (episode, name, text, _), reply in zip(
-                    questions, question_replies, strict=True
-                ):
-                    episode.note(name, text, reply)
+            self._ask_probes(policy, group)
+
+    def _ask_probes(self, policy: Policy, group: Sequence[LiveEpisode]) -> None:
+        """Asks what probes want to know beside the turns just taken, in one call."""
+        pairs = [
+            (episode, question) for episode in group for question in episode.questions()
+        ]
+        if not pairs:
+            return
+        replies = self.ask(policy, [question.request for _, question in pairs])
+        for (episode, question), reply in zip(pairs, replies, strict=True):
+            episode.note(question, reply)
 
     def ask(self, policy: Policy, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
         return ask(policy, requests, self.timeout, self.on_error)
@@ -117,8 +112,8 @@ class Scheduler:
         while not live.is_over:
             policy = live.policy
             live.take(await self.reply(policy, live.request()))
-            for name, text, question in live.questions():
-                live.note(name, text, await self.reply(policy, question))
+            for question in live.questions():
+                live.note(question, await self.reply(policy, question.request))
         return self.record(live)
 
     def record(self, live: LiveEpisode) -> Episode:
