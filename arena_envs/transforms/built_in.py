@@ -10,7 +10,7 @@ import random
 import re
 import string
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
@@ -269,13 +269,13 @@ def _position(game: AnyGame, record: Sequence[Any], part: float, file: str) -> A
             )
         states.append(game.apply(state, action))
         num_turns.append(num_turns[-1] + (player >= 0))
-    most = part * num_turns[-1]
-    fits = [game.initial_state()]
+    max_turns = part * num_turns[-1]
+    starts = [game.initial_state()]
     for state, num in zip(states, num_turns, strict=True):
         player = game.current_player(state)
-        if num <= most and (player == 0 if game.simultaneous else player >= 0):
-            fits.append(state)
-    return fits[-1]
+        if num <= max_turns and (player == 0 if game.simultaneous else player >= 0):
+            starts.append(state)
+    return starts[-1]
 
 
 NUM_MARKS, LONGEST = 3, 40  # marks of a seat; turns until a draw
@@ -439,30 +439,35 @@ def _names_of(game: AnyGame, seed: int) -> dict[str, str]:
         raise ValueError(
             f"want at most 13 symbols of one letter in a game to disguise, got {len(used)}"
         )
-    letters = sorted(
-        random.Random(seed).sample(free, len(used))
-    )  # columns stay in order
+    # sorted, so that columns stay in order
+    letters = sorted(random.Random(seed).sample(free, len(used)))
     names = dict(zip(sorted(used), letters, strict=True))
     names |= {old.upper(): new.upper() for old, new in names.items()}
-    acts = {word for text in actions for word in re.findall("[a-z]+", text.lower())}
-    plain, of_actions = _plain()
-    stay, all_names = plain - (acts - of_actions), words | plain
+    words_of_actions = {
+        word for text in actions for word in re.findall("[a-z]+", text.lower())
+    }
+    plain, plain_in_actions = _plain()
+    stay, all_names = plain - (words_of_actions - plain_in_actions), words | plain
+    # short words first, so that a longer form follows its stem
     for word in sorted(words - used - stay, key=lambda word: (len(word), word)):
-        ends = (word.removesuffix(end) for end in ("s", "es", "ed", "ing"))
-        stem = next(
-            (
-                candidate
-                for candidate in ends
-                if candidate != word and len(names.get(candidate, "")) > 1
-            ),
-            "",
-        )
-        name, attempt = names[stem] + word[len(stem) :] if stem else "", 0
+        stem = _stem_of(word, names)
+        name = names[stem] + word[len(stem) :] if stem else ""
+        attempt = 0
         while not name or name in all_names:
-            name, attempt = _invented(word, seed, attempt), attempt + 1
+            name = _invented(word, seed, attempt)
+            attempt += 1
         names[word] = name
         all_names.add(name)
     return names
+
+
+def _stem_of(word: str, names: Mapping[str, str]) -> str:
+    """The word without its ending, where that has a new name already; else empty."""
+    for ending in ("s", "es", "ed", "ing"):
+        stem = word.removesuffix(ending)
+        if stem != word and len(names.get(stem, "")) > 1:
+            return stem
+    return ""
 
 
 def _texts_of(game: AnyGame) -> tuple[set[str], set[str]]:

@@ -272,11 +272,11 @@ def turn_of(
     """The turn of a reply; `outcome` may be the reason why the reply is invalid."""
     invalid = outcome if isinstance(outcome, InvalidReply) else None
     return Turn(
-        request.turn,
-        request.seat,
-        policy,
-        request.messages,
-        request.legal,
+        index=request.turn,
+        seat=request.seat,
+        policy=policy,
+        messages=request.messages,
+        legal=request.legal,
         reply=storable(reply.text),
         action=action,
         invalid=invalid.reason if invalid else None,

@@ -58,11 +58,20 @@ class TurnRequest:
         cls, game: AnyGame, state: Any, options: PromptOptions, seed: int = 0
     ) -> "TurnRequest":
         """The request of the seat to move, whose prompt tells the state alone."""
-        seat, shape = game.current_player(state), options.reply_format
-        legal = [game.action_text(state, a) for a in game.legal_actions(state)]
-        prompt = messages(game, state, seat, options)
-        head = (0, 0, seat, game, state, prompt, (), legal, seed, shape)
-        return cls(*head, date=options.date)
+        seat = game.current_player(state)
+        return cls(
+            episode=0,
+            turn=0,
+            seat=seat,
+            game=game,
+            state=state,
+            messages=messages(game, state, seat, options),
+            context_ids=(),
+            legal=[game.action_text(state, a) for a in game.legal_actions(state)],
+            seed=seed,
+            reply_format=options.reply_format,
+            date=options.date,
+        )
 
     def wrap(self, action_text: str) -> str:
         """The reply that names this action in the reply format."""
