@@ -14,7 +14,7 @@ Split = Literal["train", "held_out"]
 Facts = tuple[Kind, int, Information]  # kind, number of players and information
 
 
-class Listed(NamedTuple):
+class CatalogueEntry(NamedTuple):
     """A game of the catalogue.
 
     Attributes:
@@ -35,15 +35,15 @@ class Listed(NamedTuple):
     bots: Mapping[str, str] = {}
 
 
-def _listed(entry: str | dict[str, Any]) -> Listed:
+def _entry(entry: str | dict[str, Any]) -> CatalogueEntry:
     """A game of the file, which is its class or all that is told of it."""
     if isinstance(entry, str):
-        return Listed(entry)
-    return Listed(**as_tuples(entry))
+        return CatalogueEntry(entry)
+    return CatalogueEntry(**as_tuples(entry))
 
 
 _FILE = Path(__file__).with_suffix(".toml")
-GAMES: dict[str, Listed] = {
-    id: _listed(entry)
+GAMES: dict[str, CatalogueEntry] = {
+    id: _entry(entry)
     for id, entry in sorted(tomllib.loads(_FILE.read_text("utf-8")).items())
 }

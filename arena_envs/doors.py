@@ -101,15 +101,15 @@ def expression(text: str | Mapping[str, Any]) -> Expression:
     return Expression(name.strip(), argument if colon else None, tuple(inner), options)
 
 
-def _of_mapping(given: Mapping[str, Any]) -> Expression:
-    (first, options), *more = given.items() or [("", None)]
+def _of_mapping(mapping: Mapping[str, Any]) -> Expression:
+    (first, options), *more = mapping.items() or [("", None)]
     if more or not isinstance(first, str) or not isinstance(options, Mapping | None):
         raise ValueError(
-            f"want one name with its options, got {dict(given)!r:.200}; write "
+            f"want one name with its options, got {dict(mapping)!r:.200}; write "
             "NAME(key=value) or {NAME: {key: value}}"
         )
-    found = expression(first)
-    return replace(found, options={**found.options, **(options or {})})
+    head = expression(first)
+    return replace(head, options={**head.options, **(options or {})})
 
 
 def _apart(text: str) -> tuple[str, str]:
@@ -182,12 +182,12 @@ def value_of(text: str) -> Any:
         ) from None
 
 
-def imported(path: str, wanted: str, kind: str = "function") -> Any:
+def imported(path: str, requirement: str, kind: str = "function") -> Any:
     """The object that `module:name` names; modules of the working directory count.
 
     Args:
         path: `module:name`.
-        wanted: what it should be, for messages.
+        requirement: what it should be, for messages.
         kind: what is named, see `arena_envs.trust`.
 
     Raises:
@@ -196,33 +196,33 @@ def imported(path: str, wanted: str, kind: str = "function") -> Any:
         ImportError: the module fails; names the exception and its place.
     """
     if not isinstance(path, str) or not _PATH.fullmatch(path):
-        raise ValueError(f"want {wanted}, got {path!r:.200}")
+        raise ValueError(f"want {requirement}, got {path!r:.200}")
     require_operator_of_code(kind, path)
     find_modules_here()
-    return _imported(path, wanted)
+    return _imported(path, requirement)
 
 
-def _imported(path: str, wanted: str) -> Any:
+def _imported(path: str, requirement: str) -> Any:
     module, _, name = path.partition(":")
     try:
-        found = importlib.import_module(module)
+        imported_module = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and f"{module}.".startswith(f"{error.name}."):
             raise ValueError(
-                f"want {wanted}, got {path!r}: there is no module {error.name!r} in the "
+                f"want {requirement}, got {path!r}: there is no module {error.name!r} in the "
                 "working directory or among the installed packages"
             ) from error
         raise ImportError(f"{path!r} cannot be loaded: {error}") from error
     except Exception as error:  # a stranger's module may raise anything at import
-        what = f"{type(error).__name__}: {error}{place_of(error)}"
-        raise ImportError(f"{path!r} cannot be loaded: {what}") from error
-    if not hasattr(found, name):
-        known = [key for key in vars(found) if not key.startswith("_")]
-        hint = f"; {did_you_mean(name, known)}" if known else ""
+        problem = f"{type(error).__name__}: {error}{place_of(error)}"
+        raise ImportError(f"{path!r} cannot be loaded: {problem}") from error
+    if not hasattr(imported_module, name):
+        public_names = [key for key in vars(imported_module) if not key.startswith("_")]
+        hint = f"; {did_you_mean(name, public_names)}" if public_names else ""
         raise ValueError(
-            f"want {wanted}, got {path!r}: the module has nothing of that name{hint}"
+            f"want {requirement}, got {path!r}: the module has nothing of that name{hint}"
         )
-    return getattr(found, name)
+    return getattr(imported_module, name)
 
 
 _working_directories: set[str] = set()  # that this module put into the path
@@ -335,23 +335,23 @@ class Door(Generic[T]):
             ValueError: another form than the grammar's, or an unknown name.
             NotTrusted: a stranger's text names more than it may, see `arena_envs.trust`.
         """
-        one = expression(spec)
-        name = self.aliases.get(one.name, one.name)
+        parts = expression(spec)
+        name = self.aliases.get(parts.name, parts.name)
         if self._is_name(name):
-            named = Expression(name, one.argument, one.inner, one.options)
-            self._require_operator(named)
-            return named
-        path = f"{one.name}:{one.argument}"
-        if one.argument is None or not _PATH.fullmatch(path):
-            raise ValueError(self._unknown(one.name))
+            registered = Expression(name, parts.argument, parts.inner, parts.options)
+            self._require_operator(registered)
+            return registered
+        path = f"{parts.name}:{parts.argument}"
+        if parts.argument is None or not _PATH.fullmatch(path):
+            raise ValueError(self._unknown(parts.name))
         require_operator_of_code(self.kind, path)
         if "." not in name and name not in sys.modules:
             find_modules_here()
             if importlib.util.find_spec(name) is None:
-                unknown = self._unknown(one.name)
+                unknown = self._unknown(parts.name)
                 nor = " Nor" if unknown.endswith("?") else "; nor"
                 raise ValueError(f"{unknown}{nor} is there a module {name!r}")
-        return Expression(path, None, one.inner, one.options)
+        return Expression(path, None, parts.inner, parts.options)
 
     def find(self, name: str) -> Maker[T]:
         """The function or class of a name, or of `module:name`.
@@ -367,43 +367,54 @@ class Door(Generic[T]):
             if not isinstance(maker, str):
                 return maker
             module, _, attribute = maker.partition(":")
-            found: Maker[T] = getattr(import_extra(module, self.extra), attribute)
-            return found
+            built_in: Maker[T] = getattr(import_extra(module, self.extra), attribute)
+            return built_in
         for point in self._points():
             if point.name == name:
                 plug_in: Maker[T] = _loaded(point, self.kind)
                 return plug_in
         if ":" not in name:
             raise ValueError(self._unknown(name))
-        made: Maker[T] = imported(name, f"{self._one} as module:name", self.kind)
-        if not callable(made):
+        imported_object: Maker[T] = imported(
+            name, f"{self._phrase} as module:name", self.kind
+        )
+        if not callable(imported_object):
             raise ValueError(
-                f"want {self._one} as module:name of a function or class, got {name!r}, "
-                f"which is {made!r:.60}"
+                f"want {self._phrase} as module:name of a function or class, got {name!r}, "
+                f"which is {imported_object!r:.60}"
             )
-        return made
+        return imported_object
 
-    def make(self, spec: str | Mapping[str, Any], /, **given: Any) -> T:
+    def make(self, spec: str | Mapping[str, Any], /, **program_arguments: Any) -> T:
         """Calls the function or class of a string or mapping.
 
         Args:
             spec: an expression of the grammar, or `{NAME: {key: value}}`.
-            **given: arguments that the program gives; a function gets those that it takes.
+            **program_arguments: arguments that the program gives; a function gets those that it
+                takes.
 
         Raises:
             ValueError: an unknown name or option, or an argument that is missing or does not
                 fit.
             ImportError: it cannot be imported; says what to install or to mend.
         """
-        one = self.read(spec)
-        maker = self.find(one.name)
-        taken = inspect.signature(maker).parameters
-        given = {name: value for name, value in given.items() if name in taken}
-        arguments = _positional(self.kind, one, taken, {*given, *self.given})
-        known = {*self.given, *given}
-        what = f"{self.kind} {one.name!r}"
-        check_options(what, maker, one.options, known, arguments, self.noun)
-        return maker(*arguments, **one.options, **given)
+        parts = self.read(spec)
+        maker = self.find(parts.name)
+        parameters = inspect.signature(maker).parameters
+        program_arguments = {
+            name: value
+            for name, value in program_arguments.items()
+            if name in parameters
+        }
+        arguments = _positional(
+            self.kind, parts, parameters, {*program_arguments, *self.given}
+        )
+        program_names = {*self.given, *program_arguments}
+        subject = f"{self.kind} {parts.name!r}"
+        check_options(
+            subject, maker, parts.options, program_names, arguments, self.noun
+        )
+        return maker(*arguments, **parts.options, **program_arguments)
 
     def check(self, thing: Any, *args: Any, **options: Any) -> None:
         """Checks an object by the kit of this door, which gets the further arguments.
@@ -413,7 +424,7 @@ class Door(Generic[T]):
             TypeError: this kind has no kit.
         """
         if self.kit is None:
-            raise TypeError(f"there is no check of {self._one}")
+            raise TypeError(f"there is no check of {self._phrase}")
         _imported(self.kit, "a check")(thing, *args, **options)
 
     def _points(self) -> EntryPoints:
@@ -423,7 +434,7 @@ class Door(Generic[T]):
         return name in self.built_in or name in {p.name for p in self._points()}
 
     @property
-    def _one(self) -> str:
+    def _phrase(self) -> str:
         return f"{'an' if self.kind[0] in 'aeiou' else 'a'} {self.kind}"
 
     def _require_operator(self, spec: Expression) -> None:
@@ -441,8 +452,8 @@ class Door(Generic[T]):
                 require_operator(self.kind, text, would, *values)
 
     def _unknown(self, name: str) -> str:
-        known = [*self.names(), *self.aliases]
-        return f"no {self.kind} {name!r}; {did_you_mean(name, known)}"
+        all_names = [*self.names(), *self.aliases]
+        return f"no {self.kind} {name!r}; {did_you_mean(name, all_names)}"
 
 
 def _number(value: Any) -> Any:
@@ -456,18 +467,20 @@ def _number(value: Any) -> Any:
 
 
 def signature_of(maker: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a function or class; those of functions are kept, as they take long."""
-    return (_kept if inspect.isfunction(maker) else inspect.signature)(maker)
+    """The signature of a function or class; those of functions are cached, as they take long."""
+    if inspect.isfunction(maker):
+        return _cached_signature(maker)
+    return inspect.signature(maker)
 
 
-_kept = functools.lru_cache(maxsize=256)(inspect.signature)
+_cached_signature = functools.lru_cache(maxsize=256)(inspect.signature)
 
 
 def check_options(
-    what: str,
+    subject: str,
     maker: Callable[..., Any],
     options: Collection[str],
-    given: Collection[str] = (),
+    program_names: Collection[str] = (),
     arguments: Collection[Any] = (),
     noun: str = "option",
     others: Collection[str] = (),
@@ -475,10 +488,10 @@ def check_options(
     """Checks that a function or class has these options, and that it needs no others.
 
     Args:
-        what: what is called, for messages.
+        subject: what is called, for messages.
         maker: the function or class.
         options: names of options.
-        given: names that are no options of a user.
+        program_names: names that are no options of a user.
         arguments: what its first parameters get.
         noun: what an option is called in messages.
         others: names that may stand beside the options; messages list them, too.
@@ -488,70 +501,81 @@ def check_options(
     """
     parameters = [*signature_of(maker).parameters.values()][len(arguments) :]
     variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    known = [
-        p.name for p in parameters if p.name not in given and p.kind not in variadic
+    option_names = [
+        p.name
+        for p in parameters
+        if p.name not in program_names and p.kind not in variadic
     ] + [*others]
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
     for option in options:
-        if option in given or (option not in known and not takes_any):
-            hint = did_you_mean(str(option), known) if known else "it has none"
-            listed = f" {noun.capitalize()}s are {', '.join(known)}" * ("mean" in hint)
-            raise ValueError(f"{what} has no {noun} {option!r}; {hint}{listed}")
+        if option in program_names or (option not in option_names and not takes_any):
+            hint = "it has none"
+            if option_names:
+                hint = did_you_mean(str(option), option_names)
+            if hint.startswith("did you mean"):
+                hint += f" {noun.capitalize()}s are {', '.join(option_names)}"
+            raise ValueError(f"{subject} has no {noun} {option!r}; {hint}")
     for parameter in parameters:
         lacks = parameter.default is parameter.empty and parameter.kind not in variadic
-        if lacks and parameter.name not in {*options, *given}:
-            raise ValueError(f"{what} needs the {noun} {parameter.name!r}; give it")
+        if lacks and parameter.name not in {*options, *program_names}:
+            raise ValueError(f"{subject} needs the {noun} {parameter.name!r}; give it")
 
 
 def _positional(
     kind: str,
-    one: Expression,
+    parts: Expression,
     parameters: Mapping[str, inspect.Parameter],
-    given: Collection[str],
+    program_names: Collection[str],
 ) -> list[Any]:
     """The argument, as the type of the first parameter says, and the inner expressions."""
-    own = [p for p in parameters.values() if p.name not in given]
-    takes = [p for p in own if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    num, has_argument = len(one.inner), one.argument is not None
-    if any(p.kind is p.VAR_POSITIONAL for p in own):
-        return [*([one.argument] if has_argument else []), *one.inner]
+    open_parameters = [p for p in parameters.values() if p.name not in program_names]
+    takes = [
+        p
+        for p in open_parameters
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    num, has_argument = len(parts.inner), parts.argument is not None
+    if any(p.kind is p.VAR_POSITIONAL for p in open_parameters):
+        return [*([parts.argument] if has_argument else []), *parts.inner]
     if has_argument and not takes:
         raise ValueError(
-            f"{kind} {one.name!r} takes no argument, got '{one.name}:{one.argument}'"
+            f"{kind} {parts.name!r} takes no argument, got '{parts.name}:{parts.argument}'"
         )
     needs = [
-        p.name for p in takes if p.default is p.empty and p.name not in one.options
+        p.name for p in takes if p.default is p.empty and p.name not in parts.options
     ]
     lacks = bool(needs[has_argument + num :])
     if lacks or num > max(len(takes) - has_argument, 0):
         if lacks:
             takes = takes[: [p.name for p in takes].index(needs[-1]) + 1]
-        usage = one.name + (f":{takes[0].name.upper()}" if takes else "")
+        usage = parts.name + (f":{takes[0].name.upper()}" if takes else "")
         if further := ", ".join(p.name.upper() for p in takes[1:]):
             usage += f"({further})"
-        got = one.name + (f":{one.argument}" if has_argument else "")
-        got += f"({', '.join(one.inner)})" * bool(num)
-        hint = "; put a path with parentheses or commas into quotes" if num else ""
+        got = parts.name + (f":{parts.argument}" if has_argument else "")
+        hint = ""
+        if num:
+            got += f"({', '.join(parts.inner)})"
+            hint = "; put a path with parentheses or commas into quotes"
         raise ValueError(f"want a {kind} as {usage}, got {got!r:.200}{hint}")
-    first = [_converted(one, takes[0].annotation)] if has_argument else []
-    return [*first, *one.inner]
+    first = [_converted(parts, takes[0].annotation)] if has_argument else []
+    return [*first, *parts.inner]
 
 
-def _converted(one: Expression, annotation: Any) -> Any:
-    wanted = str(getattr(annotation, "__name__", annotation))
+def _converted(parts: Expression, annotation: Any) -> Any:
+    type_name = str(getattr(annotation, "__name__", annotation))
     kinds = {"int": (int, "an integer"), "float": (float, "a number")}
-    if wanted == "int | str":
+    if type_name == "int | str":
         return (
             value
-            if type(value := value_of(one.argument or "")) is int
-            else one.argument
+            if type(value := value_of(parts.argument or "")) is int
+            else parts.argument
         )
-    convert, words = kinds.get(wanted.removesuffix(" | None"), (str, ""))
+    convert, words = kinds.get(type_name.removesuffix(" | None"), (str, ""))
     try:
-        return convert(one.argument or "")
+        return convert(parts.argument or "")
     except ValueError:
-        got = f"{one.name}:{one.argument}"
-        raise ValueError(f"want {words} after '{one.name}:', got {got!r}") from None
+        got = f"{parts.name}:{parts.argument}"
+        raise ValueError(f"want {words} after '{parts.name}:', got {got!r}") from None
 
 
 def _loaded(point: EntryPoint, kind: str) -> Any:

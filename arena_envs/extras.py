@@ -13,8 +13,15 @@ from arena_envs.doors import missing_extra
 
 # whose deprecations are for us to mend, and not for who runs a command
 LIBRARIES = (
-    *("accelerate", "datasets", "huggingface_hub", "peft", "safetensors"),
-    *("tokenizers", "torch", "transformers", "trl"),
+    "accelerate",
+    "datasets",
+    "huggingface_hub",
+    "peft",
+    "safetensors",
+    "tokenizers",
+    "torch",
+    "transformers",
+    "trl",
 )
 
 

@@ -94,11 +94,11 @@ def quoted(text: str) -> str:
     return break_markup(f'"{_ESCAPED.sub(_escape, text)}"')
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     # no \b or \f: a letter after it would make a word, as in \boxed
-    if short := _SHORT.get(found[0]):
+    if short := _SHORT.get(match[0]):
         return f"\\{short}"
-    units = found[0].encode("utf-16-be", "surrogatepass")
+    units = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
 
 

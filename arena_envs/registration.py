@@ -70,11 +70,15 @@ class Entry:
             ImportError: the class cannot be imported; says what to install.
         """
         if not self.has_id:
-            wanted = "a game as 'module:Class'"
-            found = imported(self.id, wanted, "game")
-            if isinstance(found, type) and all(hasattr(found, m) for m in METHODS):
-                return found
-            raise ValueError(f"want {wanted}, got {self.id!r}: {found!r:.80}, no game")
+            requirement = "a game as 'module:Class'"
+            game_class = imported(self.id, requirement, "game")
+            if isinstance(game_class, type) and all(
+                hasattr(game_class, m) for m in METHODS
+            ):
+                return game_class
+            raise ValueError(
+                f"want {requirement}, got {self.id!r}: {game_class!r:.80}, no game"
+            )
         module, _, attribute = self.entry_point.partition(":")
         try:
             return getattr(import_module(module), attribute)
@@ -167,7 +171,7 @@ def register(
         if _gymnasium is not None:
             _gymnasium.register(
                 f"arena/{name}",
-                "arena_wrappers.play.seats:make_seat_env",
+                "arena_wrappers.play:make_seat_env",
                 kwargs={"game": id},  # `make_vec` has an argument `id` of its own
             )
 
@@ -228,11 +232,11 @@ class _Games(Door[AnyGame]):
         return sorted(_entries)
 
     def read(self, spec: str | Mapping[str, Any]) -> Expression:
-        one = expression(spec)
-        if one.inner and not self._is_name(one.name):
-            (game, *more), outer = one.inner, transforms.read(_outer(one))
+        parts = expression(spec)
+        if parts.inner and not self._is_name(parts.name):
+            (game, *more), outer = parts.inner, transforms.read(_outer(parts))
             if more:
-                raise ValueError(f"want one game in {spec!r:.200}, got {one.inner}")
+                raise ValueError(f"want one game in {spec!r:.200}, got {parts.inner}")
             inner = self.read(game)
             options = [f"{key}={value}" for key, value in outer.options.items()]
             argument = "" if outer.argument is None else f":{outer.argument}"
@@ -240,24 +244,26 @@ class _Games(Door[AnyGame]):
             return Expression(
                 f"{outer.name}{argument}({inside})", None, (), inner.options
             )
-        path = one.name if one.argument is None else f"{one.name}:{one.argument}"
+        path = (
+            parts.name if parts.argument is None else f"{parts.name}:{parts.argument}"
+        )
         entry = _find(path)
         if not entry.has_id:
             require_operator_of_code("game", entry.id)
-        return Expression(entry.id, None, one.inner, one.options)
+        return Expression(entry.id, None, parts.inner, parts.options)
 
     def make(self, spec: str | Mapping[str, Any], /, **params: Any) -> AnyGame:
-        one = self.read(spec)
-        params = {**one.options, **params}
-        around = expression(one.name)
-        if not around.inner:
-            if one.inner:
+        parts = self.read(spec)
+        params = {**parts.options, **params}
+        transform = expression(parts.name)
+        if not transform.inner:
+            if parts.inner:
                 raise ValueError(
-                    f"want {one.name} without a game inside, got {spec!r:.200}"
+                    f"want {parts.name} without a game inside, got {spec!r:.200}"
                 )
-            return super().make({one.name: params})
-        inner = self.make(around.inner[0], **params)
-        return transforms.make(_outer(around), game=inner)
+            return super().make({parts.name: params})
+        inner = self.make(transform.inner[0], **params)
+        return transforms.make(_outer(transform), game=inner)
 
     def _is_name(self, name: str) -> bool:
         try:
@@ -270,10 +276,10 @@ class _Games(Door[AnyGame]):
         return partial(entry.game_class(), **entry.params)
 
 
-def _outer(one: Expression) -> dict[str, Any]:
+def _outer(parts: Expression) -> dict[str, Any]:
     """A transform without its game."""
-    argument = "" if one.argument is None else f":{one.argument}"
-    return {f"{one.name}{argument}": one.options}
+    argument = "" if parts.argument is None else f":{parts.argument}"
+    return {f"{parts.name}{argument}": parts.options}
 
 
 games = _Games(
@@ -390,7 +396,9 @@ def _find(id: str) -> Entry:
     if name in _entries:
         return _entries[name]
     base = re.sub(r"-v\d+$", "", name)
-    versions = [known for known in _entries if known.rsplit("-v", 1)[0] == base]
+    versions = [
+        entry_id for entry_id in _entries if entry_id.rsplit("-v", 1)[0] == base
+    ]
     newest = max(versions, key=lambda known: int(known.rsplit("-v", 1)[1]), default="")
     if newest and base == name:
         return _entries[newest]
@@ -406,8 +414,8 @@ def _find(id: str) -> Entry:
             f"{module}:CLASS with the name of its class"
         )
     hint = did_you_mean(name, sorted(_entries))
-    own = "" if hint.endswith("?") else "; a class of your own is module:Class"
-    raise ValueError(f"unknown game {id!r}; {hint}{own}")
+    module_hint = "" if hint.endswith("?") else "; a class of your own is module:Class"
+    raise ValueError(f"unknown game {id!r}; {hint}{module_hint}")
 
 
 def game_parameters(id: str) -> list[str] | None:
@@ -422,9 +430,9 @@ def game_parameters(id: str) -> list[str] | None:
     """
     if inner := expression(id).inner:
         return game_parameters(inner[0])
-    known = inspect.signature(_find(id).game_class()).parameters
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
-    return None if takes_any else list(known)
+    parameters = inspect.signature(_find(id).game_class()).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    return None if takes_any else list(parameters)
 
 
 def _warn(plugin: str, message: str) -> None:
@@ -435,6 +443,6 @@ def _warn(plugin: str, message: str) -> None:
 
 
 for _id, (_game, _params, _split, _extra, _facts, _) in GAMES.items():
-    _known: Any = {"split": _split, "extra": _extra, "facts": _facts, **_params}
-    register(_id, f"arena_envs.games.{_game}", **_known)
+    _options: Any = {"split": _split, "extra": _extra, "facts": _facts, **_params}
+    register(_id, f"arena_envs.games.{_game}", **_options)
 register_plugins()

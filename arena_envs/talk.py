@@ -285,7 +285,7 @@ def read(
     elif match := after.search(text, max(0, len(text) - MAX_MOVE)):
         message = text[: max(0, match.end("mark"))]
     else:
-        raise IllegalAction(f"want {_wanted(moves, max_message)}, got {text[-80:]!r}")
+        raise IllegalAction(f"want {_wording(moves, max_message)}, got {text[-80:]!r}")
     # half a surrogate pair cannot be written to a record
     message = message.strip().encode("utf-8", "replace").decode("utf-8")
     groups = match.groupdict()
@@ -380,7 +380,7 @@ def _values(move: Move, texts: Sequence[str]) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _wanted(moves: Sequence[Move], max_message: int) -> str:
+def _wording(moves: Sequence[Move], max_message: int) -> str:
     """The form that a text should have had, as the error says it."""
     last = [move for move in moves if move.message != "must"]
     parts = [f'"{example(move)}:" and a message' for move in moves if move not in last]

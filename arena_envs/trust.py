@@ -79,13 +79,13 @@ def require_operator(
     Raises:
         NotTrusted: a stranger's text is being read, and no operator has named the same.
     """
-    names, named = (
+    names, key = (
         _names.get(),
         json.dumps([text, *values], sort_keys=True, default=repr),
     )
     if names == "any":
-        _named_by_operators.add(named)
-    elif named in _named_by_operators or names == "trusted file":
+        _named_by_operators.add(key)
+    elif key in _named_by_operators or names == "trusted file":
         return
     elif names == "registered" or code:
         raise NotTrusted(

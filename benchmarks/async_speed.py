@@ -27,13 +27,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import arena_envs
-from arena_wrappers import (
-    EpisodePlan,
-    TurnRequest,
-    play_many,
-    play_plans,
-)
-from arena_wrappers.policies.api import ChatAPIPolicy, Client
+from arena_wrappers import EpisodePlan, TurnRequest, play_many, play_plans
+from arena_wrappers.policies.api import ChatAPIPolicy
+from arena_wrappers.policies.client import Client
 
 TEXT = "<answer>bet</answer>"
 MESSAGE = {"role": "assistant", "content": TEXT}

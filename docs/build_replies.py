@@ -22,7 +22,7 @@ NUM_STATES, MAX_TOKENS = 50, 48
 HEAD = """# What replies are read as
 
 Written by `python docs/build_replies.py --write` from a table that the tests check. Replies are read
-by the rules of `arena_wrappers.prompts.formats`; `parsing="strict"` reads canonical texts only. `\\n` is
+by the rules of `arena_wrappers.prompts.parsing`; `parsing="strict"` reads canonical texts only. `\\n` is
 a line break. On the right is the action, with the message before it, or why the reply is none.
 """
 SHARE_TEXT = """

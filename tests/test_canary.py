@@ -510,8 +510,8 @@ def of_checkpoints(folder: Path) -> None:
 def of_endpoints(folder: Path) -> None:
     """Answers of a model's server, and the calls of tools that a model writes."""
     from arena_trainers.lm.backends.server import Server
-    from arena_wrappers.policies.agents import _called
-    from arena_wrappers.policies.api import Client
+    from arena_wrappers.policies.agents.tool_use import _tool_answer
+    from arena_wrappers.policies.client import Client
 
     choice = {
         "message": {"role": "assistant", "content": "bet"},
@@ -529,7 +529,7 @@ def of_endpoints(folder: Path) -> None:
             tried(Server._parse_answer, SimpleNamespace(url=""), "/a", status, content)
     seen = SimpleNamespace(legal=["pass", "bet"], seed=0, seat=0)
     for call in mutants({"name": "calculate", "arguments": {"expression": "1 + 1"}}):
-        tried(_called, seen, json.dumps(call))
+        tried(_tool_answer, seen, json.dumps(call))
 
 
 READERS = (

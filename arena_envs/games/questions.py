@@ -86,27 +86,29 @@ MAX_CORE = 32  # answers of the finite core
 MAX_DRAWS = 50  # states that `resample` tries
 MAX_READINGS = 5  # of a reply, until its text is read as itself
 UNKNOWN = Utterance("answer", ("unknown",))
-HOW = {  # what a move does, and how it is written
+MOVE_TEXTS = {  # what a move does, and how it is written
     "answer": ("answer", '"answer" and your answer, such as "answer 42"'),
     "say": ("say something", '"say:" and your words, or "say nothing"'),
     "judge": ("accept or revise", '"accept", or "revise:" and what to change'),
     "choose": ("choose a question", '"choose" and a number, such as "choose 1"'),
 }
-TOLD = {
+PAST_TENSE = {
     "answer": "answered",
     "say": "said",
     "accept": "accepted",
     "revise": "asked to revise",
     "choose": "chose question",
 }
-PAID = {
+PAYMENT_TEXTS = {
     "right": "how right the answer is that counts",
     "own": "how right your own last answer is",
     "split": "1 if half of the others' last answers are right, 0 if all or none are",
 }
 _JUDGED = re.compile(r"\A\W*(accept|revise)\b|^\W*(accept|revise)\W*\Z", re.I | re.M)
 _CHOICE = re.compile(r"(?<![\w.-])[1-9](?!\w|\.\d)", re.ASCII)
-_SHOWN = re.compile(r"[!-+\--;=?-Z\\^-z|~]+(?: [!-+\--;=?-Z\\^-z|~]+)*")  # no <>[]{},
+_PLAIN_WORDS = re.compile(
+    r"[!-+\--;=?-Z\\^-z|~]+(?: [!-+\--;=?-Z\\^-z|~]+)*"
+)  # no <>[]{},
 
 
 class Task(NamedTuple):
@@ -120,10 +122,10 @@ class Task(NamedTuple):
 
     def text(self, number: int = 0, num_parts: int = 0) -> str:
         """The question with its choices, and with one share of its sentences but the last."""
-        *given, asked = re.split(r"(?<=[.!?])\s+", self.question)
-        share = " ".join([*given[number::num_parts], asked]) if num_parts else ""
-        listed = map("{}. {}".format, LETTERS, self.choices)
-        return "\n".join([share or self.question, *listed])
+        *facts, question = re.split(r"(?<=[.!?])\s+", self.question)
+        share = " ".join([*facts[number::num_parts], question]) if num_parts else ""
+        choice_lines = map("{}. {}".format, LETTERS, self.choices)
+        return "\n".join([share or self.question, *choice_lines])
 
 
 class TaskSource(Protocol):
@@ -224,11 +226,11 @@ def jsonl(path: str, test: str | None = None, scoring: str | None = None) -> Tas
     """
     if scoring not in (None, *SCORING):
         raise ValueError(f"want scoring of {', '.join(SCORING)}, got {scoring!r:.40}")
-    held_out = tuple(_read(test, scoring)) if test else ()
-    return TaskList(tuple(_read(path, scoring)), held_out)
+    held_out = tuple(_tasks_of_file(test, scoring)) if test else ()
+    return TaskList(tuple(_tasks_of_file(path, scoring)), held_out)
 
 
-def _read(path: str, scoring: str | None) -> Iterator[Task]:
+def _tasks_of_file(path: str, scoring: str | None) -> Iterator[Task]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -240,32 +242,34 @@ def _read(path: str, scoring: str | None) -> Iterator[Task]:
             if line.strip():
                 yield _task_of(json.loads(line), scoring)
         except (ValueError, KeyError, TypeError) as error:
-            what = f"{type(error).__name__}: " * isinstance(error, KeyError)
-            raise ValueError(f"{path}, line {number}: {what}{error}") from error
+            problem = str(error)
+            if isinstance(error, KeyError):  # its text is the key alone
+                problem = f"KeyError: {error}"
+            raise ValueError(f"{path}, line {number}: {problem}") from error
 
 
-def _task_of(given: dict[str, Any], scoring: str | None) -> Task:
+def _task_of(fields: dict[str, Any], scoring: str | None) -> Task:
     """The task of a line, by the field names of the sets on the hub, in any case."""
-    if not isinstance(given, dict):
-        raise ValueError(f"want a JSON object in each line, got {given!r:.80}")
-    row = {str(key).lower(): value for key, value in given.items()}
+    if not isinstance(fields, dict):
+        raise ValueError(f"want a JSON object in each line, got {fields!r:.80}")
+    row = {str(key).lower(): value for key, value in fields.items()}
     question = str(row.get("question") or row.get("problem") or "").strip()
     answer = row.get("answer", row.get("correct"))
-    listed = list(row.get("choices") or row.get("options") or ())
+    values = list(row.get("choices") or row.get("options") or ())
     if "correct answer" in row:  # GPQA
         answer = str(row["correct answer"])
-        listed = [answer, *(str(row[f"incorrect answer {n}"]) for n in (1, 2, 3))]
-        random.Random(question).shuffle(listed)
-    choices: Sequence[str] = [str(each) for each in listed]
+        values = [answer, *(str(row[f"incorrect answer {n}"]) for n in (1, 2, 3))]
+        random.Random(question).shuffle(values)
+    choices: Sequence[str] = [str(each) for each in values]
     if choices:
-        choices, answer = _choices_and_letter(choices, answer, listed)
+        choices, answer = _choices_and_letter(choices, answer, values)
     elif answer is None:  # MATH
         answer = boxed(str(row.get("solution")))
     answer = str(answer).rpartition("####")[2].strip()  # GSM8K
     if not question or not answer:
         raise ValueError(
             "want a question or problem, and an answer or a solution with \\boxed{...}, got the "
-            f"fields {', '.join(given)}; name them so"
+            f"fields {', '.join(fields)}; name them so"
         )
     is_number = number_of(answer) is not None and re.search(r"\d", answer)
     is_title = re.search(r"\b[A-Z][a-z]", answer)  # as in 12 Angry Men
@@ -317,8 +321,8 @@ def reasoning(name: str, num: int = 500, seed: int = 0, **options: Any) -> TaskL
         ModuleNotFoundError: the package is not installed; says what to install.
     """
     gym = import_extra("reasoning_gym", "questions")
-    told = f"no generator of reasoning-gym {name!r:.80}"
-    check_known(name, gym.factory.DATASETS, told)
+    problem = f"no generator of reasoning-gym {name!r:.80}"
+    check_known(name, gym.factory.DATASETS, problem)
     try:
         data = gym.create_dataset(name, size=num, seed=seed, **options)
     except (ValueError, TypeError, AssertionError) as error:
@@ -326,7 +330,10 @@ def reasoning(name: str, num: int = 500, seed: int = 0, **options: Any) -> TaskL
             f"want options of the generator {name!r} of reasoning-gym: {error}"
         ) from error
     return TaskList(
-        tuple(Task(one["question"], str(one["answer"]), name, (), one) for one in data)
+        tuple(
+            Task(entry["question"], str(entry["answer"]), name, (), entry)
+            for entry in data
+        )
     )
 
 
@@ -360,14 +367,14 @@ def mmlu_dev(subject: str | None = None) -> TaskList:
                 f"want samples of fewshot_config in {file.name} of lm-eval, got none; install "
                 "another version of lm-eval"
             ) from None
-        for one in samples:
-            question, *choices = re.split(r"\s+\([A-J]\) ", one["question"])
-            told = re.search(r"answer is (\([A-J]\))\W*\Z", one["target"])
-            answer = told[1].strip("()") if told else ""
+        for sample in samples:
+            question, *choices = re.split(r"\s+\([A-J]\) ", sample["question"])
+            match = re.search(r"answer is (\([A-J]\))\W*\Z", sample["target"])
+            answer = match[1].strip("()") if match else ""
             if answer not in tuple(LETTERS[: len(choices)]):
                 raise ValueError(
                     f"want a target of {file.name} of lm-eval that ends with the letter of one of "
-                    f"{len(choices)} choices, got {one['target']!r:.80}; install another version"
+                    f"{len(choices)} choices, got {sample['target']!r:.80}; install another version"
                 )
             tasks.append(Task(question, answer, "choice", tuple(choices)))
     return TaskList(tuple(tasks))
@@ -438,13 +445,13 @@ def read_plan(protocol: str, num: int | None, rounds: int | None) -> Plan:
     try:
         plan: Plan = _filled(Plan, tomllib.loads(file.read_text("utf-8")))
         seats: list[Seat] = []
-        for one in (_filled(Seat, given) for given in plan.seats):
-            seats += [one] * (num if num and one.num > 1 else one.num)
-        if num and all(given.get("num", 1) == 1 for given in plan.seats):
+        for seat in (_filled(Seat, table) for table in plan.seats):
+            seats += [seat] * (num if num and seat.num > 1 else seat.num)
+        if num and all(table.get("num", 1) == 1 for table in plan.seats):
             raise ValueError(
                 f"want no num, as each seat is one, got {num}; leave it out"
             )
-        turns, last = (_turns(given, seats) for given in (plan.turns, plan.last))
+        turns, last = (_turns(table, seats) for table in (plan.turns, plan.last))
         rounds = rounds or plan.rounds
         plan = plan._replace(seats=seats, turns=turns, last=last, rounds=rounds)
         _check_plan(plan)
@@ -455,41 +462,41 @@ def read_plan(protocol: str, num: int | None, rounds: int | None) -> Plan:
     return plan
 
 
-def _filled(kind: Any, given: Any) -> Any:
+def _filled(kind: Any, table: Any) -> Any:
     """A seat or a plan of a table of the file, whose keys and types are checked."""
-    for key, value in given.items() if isinstance(given, dict) else [("seats", given)]:
+    for key, value in table.items() if isinstance(table, dict) else [("seats", table)]:
         check_known(key, kind._fields, f"no key {key!r:.80}")
-        wanted = _TYPES.get(key, str)
-        if type(value) is not wanted:
-            raise ValueError(f"want {key} as {wanted.__name__}, got {value!r:.80}")
-    if missing := [k for k in kind._fields if k not in {*given, *kind._field_defaults}]:
+        value_type = _TYPES.get(key, str)
+        if type(value) is not value_type:
+            raise ValueError(f"want {key} as {value_type.__name__}, got {value!r:.80}")
+    if missing := [k for k in kind._fields if k not in {*table, *kind._field_defaults}]:
         raise ValueError(f"want the keys {', '.join(missing)}, got none; add them")
-    return kind(**given)
+    return kind(**table)
 
 
-def _turns(given: Sequence[str], seats: Sequence[Seat]) -> list[tuple[int, str]]:
+def _turns(entries: Sequence[str], seats: Sequence[Seat]) -> list[tuple[int, str]]:
     """Seat and move of each turn; "solver answer" is a turn of each solver."""
-    names, turns = [one.name for one in seats], []
-    for turn in given:
+    names, turns = [seat_plan.name for seat_plan in seats], []
+    for turn in entries:
         name, _, move = str(turn).partition(" ")
         check_known(name, names, f"no seat {name!r:.80}")
-        check_known(move, HOW, f"no move {move!r:.80}")
+        check_known(move, MOVE_TEXTS, f"no move {move!r:.80}")
         turns += [(seat, move) for seat, each in enumerate(names) if each == name]
     return turns
 
 
 def _check_plan(plan: Plan) -> None:
-    names = [one.name for one in plan.seats]
-    seen = {name for one in plan.seats for name in one.sees}
+    names = [seat_plan.name for seat_plan in plan.seats]
+    sights = {name for seat_plan in plan.seats for name in seat_plan.sees}
     answering = {names[seat] for seat, move in plan.schedule if move == "answer"}
-    for key, found, known in (
+    for key, words, legal_words in (
         ("stop", {plan.stop}, ("never", "agree", "accept")),
-        ("paid", {one.paid for one in plan.seats}, PAID),
-        ("sees", seen, ("question", "evidence", *names)),
+        ("paid", {seat_plan.paid for seat_plan in plan.seats}, PAYMENT_TEXTS),
+        ("sees", sights, ("question", "evidence", *names)),
         ("counts", {plan.counts}, answering),
     ):
-        for name in sorted(found):
-            check_known(name, known, f"unknown {name!r:.80} in {key}")
+        for name in sorted(words):
+            check_known(name, legal_words, f"unknown {name!r:.80} in {key}")
     check_int("num of all seats", len(names), 1, 9)
     check_int("rounds", plan.rounds, 1, 9)
     check_int("number of turns", len(plan.turns), 1, 99)
@@ -548,7 +555,7 @@ class Questions(BaseGame[State, Action]):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.tasks  # noqa: B018 # refuses bad sources and protocols
-        is_shared = {one.paid for one in self.plan.seats} == {"right"}
+        is_shared = {seat.paid for seat in self.plan.seats} == {"right"}
         for fact, value in (
             ("num_players", len(self.plan.seats)),
             ("kind", "cooperative" if is_shared else "mixed"),
@@ -588,8 +595,8 @@ class Questions(BaseGame[State, Action]):
         """The most common answers of the train split, or all its letters, and "unknown"."""
         tasks = self.bank.tasks("train")
         answers = [a for t in tasks for a in LETTERS[: len(t.choices)] or [t.answer]]
-        shown = Counter(answer for answer in answers if _SHOWN.fullmatch(answer))
-        common = {fold(answer): answer for answer, _ in shown.most_common(MAX_CORE)}
+        counts = Counter(answer for answer in answers if _PLAIN_WORDS.fullmatch(answer))
+        common = {fold(answer): answer for answer, _ in counts.most_common(MAX_CORE)}
         common.pop("unknown", None)
         ordered = sorted(common.values(), key=lambda answer: (len(answer), answer))
         return [*(Utterance("answer", (answer,)) for answer in ordered), UNKNOWN]
@@ -613,20 +620,32 @@ class Questions(BaseGame[State, Action]):
         return self.plan.schedule[len(state.said)]
 
     def _is_over(self, state: State) -> bool:
-        said, num = state.said, len(self.plan.turns)
-        if len(said) == self.max_turns:
+        utterances, num = state.said, len(self.plan.turns)
+        if len(utterances) == self.max_turns:
             return True
-        if not said or len(said) % num or len(said) > num * self.plan.rounds:
+        if (
+            not utterances
+            or len(utterances) % num
+            or len(utterances) > num * self.plan.rounds
+        ):
             return False  # a game stops after a round
         if self.plan.stop != "agree":
-            return said[-1].move == self.plan.stop
-        given = [one.values[0] for one in said[-num:] if one.move == "answer"]
-        return len({plain(self.task(state), answer) for answer in given}) == 1
+            return utterances[-1].move == self.plan.stop
+        answers = [
+            utterance.values[0]
+            for utterance in utterances[-num:]
+            if utterance.move == "answer"
+        ]
+        return len({plain(self.task(state), answer) for answer in answers}) == 1
 
     def task(self, state: State) -> Task:
         """The question that is answered: the one that was chosen, or the first."""
-        chosen = [said.values[0] for said in state.said if said.move == "choose"]
-        return self.tasks[state.drawn[chosen[0] - 1 if chosen else 0]]
+        choices = [
+            utterance.values[0]
+            for utterance in state.said
+            if utterance.move == "choose"
+        ]
+        return self.tasks[state.drawn[choices[0] - 1 if choices else 0]]
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         return [(number, 1 / len(self.tasks)) for number in range(len(self.tasks))]
@@ -670,47 +689,56 @@ class Questions(BaseGame[State, Action]):
             raise IllegalAction("nobody is to move")
         if len(text) > MAX_TEXT:
             raise IllegalAction(f"want at most {MAX_TEXT} characters, got {len(text)}")
-        said = self._parsed(state, text)
+        utterance = self._parsed(state, text)
         for _ in range(MAX_READINGS):  # a record has to be read as what was played
-            again = self._parsed(state, self.action_text(state, said))
-            if again == said:
-                return said
-            said = again
-        raise IllegalAction(f"want {HOW[said.move][1]}, got {text[-80:]!r}")
+            again = self._parsed(state, self.action_text(state, utterance))
+            if again == utterance:
+                return utterance
+            utterance = again
+        raise IllegalAction(f"want {MOVE_TEXTS[utterance.move][1]}, got {text[-80:]!r}")
 
     def _parsed(self, state: State, text: str) -> Utterance:
         """The utterance of a text, whose own text may still be read as another one."""
         legal, (seat, move) = self.legal_actions(state), self._turn(state)
         text = text.strip().encode("utf-8", "replace").decode("utf-8")
-        known = {fold(self.action_text(state, action)): action for action in legal}
+        core = {fold(self.action_text(state, action)): action for action in legal}
         folded = fold(text)
-        said = (
-            known.get(folded) or known.get(folded.rstrip(".")) or _uttered(move, text)
+        utterance = (
+            core.get(folded) or core.get(folded.rstrip(".")) or _uttered(move, text)
         )
-        if said is None or (move == "choose" and said not in legal):
-            raise IllegalAction(f"want {HOW[move][1]}, got {text[-80:]!r}")
-        bare = fold(self.action_text(state, said._replace(message="")))
-        said = known.get(bare, said)._replace(message=said.message)
+        if utterance is None or (move == "choose" and utterance not in legal):
+            raise IllegalAction(f"want {MOVE_TEXTS[move][1]}, got {text[-80:]!r}")
+        bare = fold(self.action_text(state, utterance._replace(message="")))
+        utterance = core.get(bare, utterance)._replace(message=utterance.message)
         audience = self._hearers(seat)
         if len(audience) == 1:  # nobody reads a message
-            said = said._replace(message="")
-        words = [(MAX_ANSWER, str(*said.values)), (self.max_message, said.message)]
+            utterance = utterance._replace(message="")
+        words = [
+            (MAX_ANSWER, str(*utterance.values)),
+            (self.max_message, utterance.message),
+        ]
         for most, part in words:
             if (num := len(quoted(part)) - 2) > most:
-                what = f"at most {most} characters in quotation marks"
-                raise IllegalAction(f"want {what}, got {num}")
-        is_public = not said.message or len(audience) == self.num_players
-        return said._replace(audience=() if is_public else audience)
+                limit = f"at most {most} characters in quotation marks"
+                raise IllegalAction(f"want {limit}, got {num}")
+        is_public = not utterance.message or len(audience) == self.num_players
+        return utterance._replace(audience=() if is_public else audience)
 
     def _hearers(self, seat: int) -> tuple[int, ...]:
         """The seats that read what a seat writes, itself among them."""
         name, seats = self.plan.seats[seat].name, enumerate(self.plan.seats)
-        return tuple(n for n, one in seats if n == seat or name in one.sees)
+        return tuple(
+            n for n, plan_of_seat in seats if n == seat or name in plan_of_seat.sees
+        )
 
     def _answers(self, state: State) -> dict[int, str]:
         """The last answer of each seat."""
         pairs = zip(self.plan.schedule, state.said, strict=False)
-        return {seat: one.values[0] for (seat, _), one in pairs if one.move == "answer"}
+        return {
+            seat: utterance.values[0]
+            for (seat, _), utterance in pairs
+            if utterance.move == "answer"
+        }
 
     def final(self, state: State) -> str:
         """The answer that counts so far; empty before one."""
@@ -725,15 +753,15 @@ class Questions(BaseGame[State, Action]):
     def returns(self, state: State) -> Sequence[float]:
         if self.current_player(state) != TERMINAL:
             return (0.0,) * self.num_players
-        task, score, paid = self.task(state), self.bank.score, []
+        task, score, returns = self.task(state), self.bank.score, []
         right, last = score(task, self.final(state)), self._answers(state)
-        own = {seat: score(task, answer) for seat, answer in last.items()}
-        for number, one in enumerate(self.plan.seats):
-            others = [value for seat, value in own.items() if seat != number]
+        score_of_seat = {seat: score(task, answer) for seat, answer in last.items()}
+        for number, seat_plan in enumerate(self.plan.seats):
+            others = [value for seat, value in score_of_seat.items() if seat != number]
             mean = sum(others) / max(1, len(others))
             by = {"right": right, "split": 4 * mean * (1 - mean)}
-            paid.append(by.get(one.paid, own.get(number, 0.0)))
-        return paid
+            returns.append(by.get(seat_plan.paid, score_of_seat.get(number, 0.0)))
+        return returns
 
     def measures(self, state: State) -> dict[str, float]:
         """`right`, as the page defines it."""
@@ -747,17 +775,20 @@ class Questions(BaseGame[State, Action]):
     def known(self, state: State, seat: int) -> dict[int, Utterance]:
         """The utterances that a seat reads, by turn."""
         sees, num = self.plan.seats[seat].sees, self._num_public(state)
-        found: dict[int, Utterance] = {}
-        for turn, said in enumerate(state.said):
+        utterances: dict[int, Utterance] = {}
+        for turn, utterance in enumerate(state.said):
             speaker = self.plan.schedule[turn][0]
             is_read = turn < num and self.plan.seats[speaker].name in sees
-            found |= {turn: said} if is_read or speaker == seat else {}
-        return found
+            if is_read or speaker == seat:
+                utterances[turn] = utterance
+        return utterances
 
     def _view(self, seat: int, number: int) -> str:
         """What a seat may read of a question; empty: nothing."""
         seats, task = self.plan.seats, self.tasks[number]
-        sharing = [n for n, one in enumerate(seats) if "evidence" in one.sees]
+        sharing = [
+            n for n, seat_plan in enumerate(seats) if "evidence" in seat_plan.sees
+        ]
         if "question" in seats[seat].sees:
             return task.text()
         return task.text(sharing.index(seat), len(sharing)) if seat in sharing else ""
@@ -765,23 +796,29 @@ class Questions(BaseGame[State, Action]):
     @cached_property
     def _alike(self) -> Mapping[tuple[int, str], Sequence[int]]:
         """For each seat and what it reads, the questions of which it reads this."""
-        found: dict[tuple[int, str], list[int]] = {}
+        numbers_by_view: dict[tuple[int, str], list[int]] = {}
         for seat, number in product(range(self.num_players), range(len(self.tasks))):
-            found.setdefault((seat, self._view(seat, number)), []).append(number)
-        return found
+            numbers_by_view.setdefault((seat, self._view(seat, number)), []).append(
+                number
+            )
+        return numbers_by_view
 
-    def _read(self, state: State, seat: int) -> list[str]:
+    def _visible_questions(self, state: State, seat: int) -> list[str]:
         """What a seat has read of each question that is drawn; empty: nothing."""
-        chosen = [said.values[0] - 1 for said in state.said if said.move == "choose"]
+        choices = [
+            utterance.values[0] - 1
+            for utterance in state.said
+            if utterance.move == "choose"
+        ]
         is_open = self.plan.draws == 1 or (seat, "choose") in self.plan.schedule
-        shown = range(self.plan.draws) if is_open else chosen
-        drawn = enumerate(state.drawn)
-        return [self._view(seat, n) if at in shown else "" for at, n in drawn]
+        places = range(self.plan.draws) if is_open else choices
+        draws = enumerate(state.drawn)
+        return [self._view(seat, n) if at in places else "" for at, n in draws]
 
     def observe(self, state: State, seat: int) -> str:
         plan, player = self.plan, self.current_player(state)
         lines = [f"You are player_{seat}, the {plan.seats[seat].name}."]
-        for number, text in enumerate(self._read(state, seat), 1):
+        for number, text in enumerate(self._visible_questions(state, seat), 1):
             label = f"Question {number}" if plan.draws > 1 else "Question"
             lines += [f"{label}: {break_markup(text)}"] if text else []
         if player == TERMINAL:
@@ -792,7 +829,7 @@ class Questions(BaseGame[State, Action]):
             return "\n".join([*lines, over_text(self.returns(state)[seat])])
         lines += self._history(state, seat)
         if player >= 0:
-            todo = HOW[self._turn(state)[1]][0]
+            todo = MOVE_TEXTS[self._turn(state)[1]][0]
             number = self._num_public(state) // len(plan.turns) + 1
             is_round = number <= plan.rounds > 1
             now = f"Round {number} of {plan.rounds}. " if is_round else ""
@@ -804,27 +841,30 @@ class Questions(BaseGame[State, Action]):
     def _history(self, state: State, seat: int) -> Iterator[str]:
         """The turns that the seat reads, the latest in full."""
 
-        def told(turn: int) -> str:
-            speaker, said = self.plan.schedule[turn][0], state.said[turn]
-            who = f"player_{speaker}, the {self.plan.seats[speaker].name},"
-            is_silent = said.move == "say" and not said.message
-            what = quoted(str(*said.values)) if said.values else "nothing" * is_silent
-            return (
-                f"{'You' if speaker == seat else who} {TOLD[said.move]} {what}".rstrip()
-            )
+        def headline(turn: int) -> str:
+            speaker, utterance = self.plan.schedule[turn][0], state.said[turn]
+            name = f"player_{speaker}, the {self.plan.seats[speaker].name},"
+            if utterance.values:
+                content = quoted(str(*utterance.values))
+            elif utterance.move == "say" and not utterance.message:
+                content = "nothing"
+            else:
+                content = ""
+            subject = "You" if speaker == seat else name
+            return f"{subject} {PAST_TENSE[utterance.move]} {content}".rstrip()
 
         latest = MAX_HISTORY // (self.max_message + MAX_ANSWER + 50)
         turns = [*self.known(state, seat)]
-        return talk.transcript(state.said, seat, told, turns=turns, latest=latest)
+        return talk.transcript(state.said, seat, headline, turns=turns, latest=latest)
 
     def information_state(self, state: State, seat: int) -> Any:
-        read = tuple(self._read(state, seat))
-        known = tuple(self.known(state, seat).items())
-        key = (seat, read, self._num_public(state), known)
+        questions = tuple(self._visible_questions(state, seat))
+        utterances = tuple(self.known(state, seat).items())
+        key = (seat, questions, self._num_public(state), utterances)
         if self.current_player(state) != TERMINAL:
             return key
-        right, own = self.task(state).answer, self.returns(state)[seat]
-        return (*key, self.final(state), right, own)
+        right, seat_return = self.task(state).answer, self.returns(state)[seat]
+        return (*key, self.final(state), right, seat_return)
 
     def features(self, state: State, seat: int) -> Vector:
         """Seat; turns; first question that looks like each; move and value of each turn read.
@@ -834,47 +874,58 @@ class Questions(BaseGame[State, Action]):
         head, draws = self.num_players + 1, self.plan.draws
         values = np.zeros(head + draws + 2 * self.max_turns, np.float32)
         values[[seat, head - 1]] = 1, self._num_public(state)
-        for place, text in enumerate(self._read(state, seat), head):
+        for place, text in enumerate(self._visible_questions(state, seat), head):
             values[place] = 1 + self._alike[seat, text][0] if text else 0
-        for turn, (move, given, _, _) in self.known(state, seat).items():
-            core = Utterance(move, given)
+        for turn, (move, values_of_turn, _, _) in self.known(state, seat).items():
+            core = Utterance(move, values_of_turn)
             place = self.core.index(core) + 1 if core in self.core else 0
             at = head + draws + 2 * turn
-            values[at] = 1 + [*TOLD].index(move)
-            values[at + 1] = given[0] if move == "choose" else place
+            values[at] = 1 + [*PAST_TENSE].index(move)
+            values[at + 1] = values_of_turn[0] if move == "choose" else place
         return values
 
     def rules(self, seat: int) -> str:
-        plan, own = self.plan, self.plan.seats[seat]
-        moves = dict.fromkeys(move for who, move in plan.schedule if who == seat)
+        plan, own_plan = self.plan, self.plan.seats[seat]
+        moves = dict.fromkeys(move for mover, move in plan.schedule if mover == seat)
         heard = [f"player_{n}" for n in self._hearers(seat) if n != seat]
         return filled(
             "questions",
             self,
             about=plan.about,
-            seats=[f"player_{n} the {one.name}" for n, one in enumerate(plan.seats)],
+            seats=[
+                f"player_{n} the {seat_plan.name}"
+                for n, seat_plan in enumerate(plan.seats)
+            ],
             seat=seat,
-            task=own.task,
-            write=" Later you write ".join(f"{HOW[move][1]}." for move in moves),
+            task=own_plan.task,
+            write=" Later you write ".join(f"{MOVE_TEXTS[move][1]}." for move in moves),
             is_heard=bool(heard),
             heard=" and ".join(heard),
-            before=" before an answer" * ("answer" in moves),
-            paid=PAID[own.paid],
+            before=" before an answer" if "answer" in moves else "",
+            paid=PAYMENT_TEXTS[own_plan.paid],
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws again what the seat has not read, among what leads to its turn."""
         if self.current_player(state) < 0:
             return state
-        everything, read = range(len(self.tasks)), self._read(state, seat)
-        groups = [self._alike[seat, text] if text else everything for text in read]
-        known, key = self.known(state, seat), self.information_state(state, seat)
+        everything, questions = (
+            range(len(self.tasks)),
+            self._visible_questions(state, seat),
+        )
+        groups = [self._alike[seat, text] if text else everything for text in questions]
+        known_turns, key = self.known(state, seat), self.information_state(state, seat)
         for _ in range(MAX_DRAWS):
-            drawn, said = tuple(map(rng.choice, groups)), list(state.said)
-            for turn, one in enumerate(said):
-                if turn not in known and one.move != "choose":
-                    said[turn] = rng.choice(self._core(self.plan.schedule[turn][1]))
-            past = [State(drawn, tuple(said[:num])) for num in range(len(said) + 1)]
+            numbers, utterances = tuple(map(rng.choice, groups)), list(state.said)
+            for turn, utterance in enumerate(utterances):
+                if turn not in known_turns and utterance.move != "choose":
+                    utterances[turn] = rng.choice(
+                        self._core(self.plan.schedule[turn][1])
+                    )
+            past = [
+                State(numbers, tuple(utterances[:num]))
+                for num in range(len(utterances) + 1)
+            ]
             is_on = not any(map(self._is_over, past))
             if is_on and self.information_state(past[-1], seat) == key:
                 return past[-1]
@@ -890,10 +941,10 @@ def _uttered(move: str, text: str) -> Utterance | None:
         numbers = _CHOICE.findall(text)
         return Utterance("choose", (int(numbers[0]),)) if len(numbers) == 1 else None
     if move == "judge":
-        if not (found := _JUDGED.search(text)):
+        if not (match := _JUDGED.search(text)):
             return None
-        move = (found[1] or found[2]).lower()
-        words = (text[: found.start()] + text[found.end() :]).strip(" \t\r\n:.*`")
+        move = (match[1] or match[2]).lower()
+        words = (text[: match.start()] + text[match.end() :]).strip(" \t\r\n:.*`")
         return Utterance(move, (), words if move == "revise" else "")
     message, _, last = text.rpartition("\n")
     value = last.partition("answer ")[2]
@@ -913,13 +964,17 @@ def scene(game: Questions, state: State, viewer: int | None) -> Shapes:
     texts = [game.tasks[number].text() for number in state.drawn]
     turns = [*range(len(state.said))]
     if viewer is not None:
-        texts, turns = game._read(state, viewer), [*game.known(state, viewer)]
+        texts, turns = (
+            game._visible_questions(state, viewer),
+            [*game.known(state, viewer)],
+        )
 
-    def told(at: int, said: Utterance) -> str:
-        return f"{TOLD[said.move]} {' '.join(map(str, said.values))}".strip()
+    def headline(at: int, utterance: Utterance) -> str:
+        values = " ".join(map(str, utterance.values))
+        return f"{PAST_TENSE[utterance.move]} {values}".strip()
 
-    said, speakers = [state.said[turn] for turn in turns], game.plan.schedule
-    shapes = talk_of(said, viewer, told, lambda at: speakers[turns[at]][0])
+    utterances, speakers = [state.said[turn] for turn in turns], game.plan.schedule
+    shapes = talk_of(utterances, viewer, headline, lambda at: speakers[turns[at]][0])
     return [
         Table("questions", ("",), [cells(text or "hidden") for text in texts]),
         *shapes,

@@ -296,8 +296,8 @@ class TwentyQuestions(SecretGame):
         if self.show_table:
             parts += ["The answer is yes to these questions and no to the others:"]
             for thing, answers in zip(things, self.facts.answers, strict=True):
-                told = zip(questions, answers, strict=True)
-                yes = [question for question, is_true in told if is_true]
+                answered_questions = zip(questions, answers, strict=True)
+                yes = [question for question, is_true in answered_questions if is_true]
                 parts.append(f"{thing}: {', '.join(yes) or 'none of them'}.")
         return "\n".join(parts)
 

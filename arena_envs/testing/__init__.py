@@ -24,7 +24,7 @@ from arena_envs import talk
 from arena_envs.doors import BrokenPromise as BrokenPromise
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
-from arena_envs.testing import environment, rules, views
+from arena_envs.testing import environment, knowledge, messages, pictures, rules, texts
 from arena_envs.testing.sample import Sample as Sample
 from arena_envs.testing.sample import demand
 from arena_envs.testing.sample import draw_sample as draw_sample
@@ -37,7 +37,13 @@ from arena_envs.testing.twin import twin_values as twin_values
 from arena_envs.transforms import innermost
 
 PAGE_ROWS = (
-    *("Create", "Agents", "Kind", "Actions", "Rewards", "Length", "Known value"),
+    "Create",
+    "Agents",
+    "Kind",
+    "Actions",
+    "Rewards",
+    "Length",
+    "Known value",
     "Source",
 )
 
@@ -57,34 +63,43 @@ def check_page(game: Any) -> None:
     page = page_of(game)
     demand(bool(page), "the module of a game has a docstring, which is its page")
     rule = "the page starts with a title, a colon and a sentence, and then a blank line"
-    demand(bool(re.match(r"[^\n:|]+: [^\n|]+(\n[^\n|]+)*\n\n", page)), rule, page)
+    demand(
+        bool(re.match(r"[^\n:|]+: [^\n|]+(\n[^\n|]+)*\n\n", page)),
+        rule,
+        page,
+        fix="Start it as in 'Nim: take objects from piles.'",
+    )
     rows = tuple(re.findall(r"^\| (\w[\w ]*?) +\|", page, re.MULTILINE))
     rule = f"the table of the page has the rows Property, {', '.join(PAGE_ROWS)}"
     demand(rows == ("Property", *PAGE_ROWS), rule, rows)
     rule = "the rules follow the table of the page"
-    demand("\n\n" in page.partition("| Source")[2], rule)
+    demand(
+        "\n\n" in page.partition("| Source")[2],
+        rule,
+        fix="Write the rules below the table, after a blank line.",
+    )
 
 
 CHECKS: tuple[Callable[[Sample], None], ...] = (
-    views.check_complete,
+    knowledge.check_complete,
     rules.check_actions,
     rules.check_returns,
     rules.check_measures,
     rules.check_purity,
     rules.check_pays,
-    views.check_texts,
-    views.check_parse,
-    views.check_hostile_texts,
-    views.check_read_back,
-    views.check_strictness,
-    views.check_knowledge,
-    views.check_resampling,
-    views.check_hidden,
-    views.check_scenes,
-    views.check_messages,
-    views.check_long_talk,
+    texts.check_texts,
+    texts.check_parse,
+    texts.check_hostile_texts,
+    texts.check_read_back,
+    texts.check_strictness,
+    knowledge.check_knowledge,
+    knowledge.check_resampling,
+    knowledge.check_hidden,
+    pictures.check_scenes,
+    messages.check_messages,
+    messages.check_long_talk,
     rules.check_rounds,
-    views.check_sufficiency,
+    knowledge.check_sufficiency,
     rules.check_forfeit,
     environment.check_pettingzoo,
     environment.check_seeds,
@@ -160,13 +175,13 @@ def _run(check: Callable[..., Any], game: AnyGame, *args: Any) -> Any:
             str(error) or f"{game!r}: {_call_of(game, error)}"
         ) from error
     except Exception as error:  # of the game's own code, which may raise anything
-        what = f"raised {type(error).__name__}: {error}"
+        problem = f"raised {type(error).__name__}: {error}"
         if call := _call_of(game, error):
             raise BrokenPromise(
-                f"{game!r} breaks a rule: {call[0]} {what} ({call[1]})"
+                f"{game!r} breaks a rule: {call[0]} {problem} ({call[1]})"
             ) from error
         title = str(check.__doc__).partition("\n")[0]
-        raise BrokenPromise(f"{game!r} breaks a rule: {title} It {what}") from error
+        raise BrokenPromise(f"{game!r} breaks a rule: {title} It {problem}") from error
 
 
 def _call_of(game: AnyGame, error: Exception) -> tuple[str, str] | None:
@@ -183,7 +198,7 @@ def _call_of(game: AnyGame, error: Exception) -> tuple[str, str] | None:
             continue
         names = code.co_varnames[1 : code.co_argcount]
         values = [frame.f_locals.get(name) for name in names]
-        told = [
+        arguments = [
             f"{value!r:.60}"
             if isinstance(value, int | str) and name != "state"
             else name
@@ -191,5 +206,5 @@ def _call_of(game: AnyGame, error: Exception) -> tuple[str, str] | None:
         ]
         file = code.co_filename
         line = [number for f, number in frames if f.f_code.co_filename == file][-1]
-        return f"{code.co_name}({', '.join(told)})", f"{Path(file).name}:{line}"
+        return f"{code.co_name}({', '.join(arguments)})", f"{Path(file).name}:{line}"
     return None

@@ -24,17 +24,16 @@ NUM_PAID = 200  # further random episodes that look for an early payment
 
 def check_knobs(game: AnyGame) -> None:
     """Knobs are parameters, and every value builds the game."""
-    given: Any = game
-    params = [f.name for f in fields(given) if f.init] if is_dataclass(given) else []
+    params = _parameters_of(game)
     for name, values in getattr(game, "knobs", {}).items():  # the fact is optional
         rule = "a knob is a parameter of the game, which is a dataclass"
-        demand(name in params, rule, name)
+        demand(name in params, rule, name, fix="Name a parameter in knobs.")
         rule = f"the knob {name!r} has a tuple of different values"
         is_tuple = type(values) is tuple and bool(values)
         demand(is_tuple and len(set(values)) == len(values), rule, values)
         for value in values:
             try:
-                replace(given, **{name: value})
+                _rebuilt(game, **{name: value})
             except ValueError as error:
                 raise BrokenPromise(
                     f"every value of the knob {name!r} builds the game; got "
@@ -44,47 +43,96 @@ def check_knobs(game: AnyGame) -> None:
 
 def check_split(game: AnyGame) -> None:
     """Checks that the train and the test split share no instance."""
-    given: Any = game
-    params = [f.name for f in fields(given) if f.init] if is_dataclass(given) else []
+    params = _parameters_of(game)
     instances = tuple(getattr(game, "instances", ()))  # the fact is optional
     if not instances and "split" not in params:
         return
     rule = "a game with instances is a dataclass with a parameter split"
-    demand("split" in params, rule)
-    found = {}
+    demand(
+        "split" in params, rule, fix="Draw the instances by arena_envs.game.of_split."
+    )
+    instances_by_split = {}
     for split in SPLITS:
         try:
-            found[split] = tuple(replace(given, split=split).instances)
+            instances_by_split[split] = tuple(_rebuilt(game, split=split).instances)
         except ValueError as error:
             rule = "a game with instances can be built with both splits"
-            demand(not instances, rule, error)
+            demand(not instances, rule, error, fix="Hold instances out, or name none.")
             return
     rule = "instances of both splits, each listed once, if the game takes both"
-    each_once = all(len(set(one)) == len(one) > 0 for one in found.values())
-    demand(each_once, rule, *(one[:5] for one in found.values()))
-    shared = set(found["train"]) & set(found["test"])
+    each_once = all(
+        len(set(split_instances)) == len(split_instances) > 0
+        for split_instances in instances_by_split.values()
+    )
+    demand(
+        each_once,
+        rule,
+        *(split_instances[:5] for split_instances in instances_by_split.values()),
+    )
+    shared = set(instances_by_split["train"]) & set(instances_by_split["test"])
     rule = "the splits train and test share no instance"
     demand(not shared, rule, *sorted(shared, key=repr)[:3])
-    demand(given.split in SPLITS, "split is 'train' or 'test'", given.split)
+    own_split = getattr(game, "split", None)
+    demand(own_split in SPLITS, "split is 'train' or 'test'", own_split)
+
+
+def _parameters_of(game: Any) -> list[str]:
+    """The names of a game's parameters; empty where the game is no dataclass."""
+    if not is_dataclass(game):
+        return []
+    return [field.name for field in fields(game) if field.init]
+
+
+def _rebuilt(game: Any, **params: Any) -> Any:
+    """The game with other parameters."""
+    return replace(game, **params)
 
 
 METHODS = (
-    *("initial_state", "current_player", "chance_outcomes", "legal_actions", "apply"),
-    *("returns", "observe", "information_state", "features", "action_text", "parse"),
-    *("rules", "resample", "forfeit", "default_action"),
+    "initial_state",
+    "current_player",
+    "chance_outcomes",
+    "legal_actions",
+    "apply",
+    "returns",
+    "observe",
+    "information_state",
+    "features",
+    "action_text",
+    "parse",
+    "rules",
+    "resample",
+    "forfeit",
+    "default_action",
 )
 FACTS = (
-    *("num_players", "num_actions", "kind", "information", "simultaneous", "zero_sum"),
-    *("min_return", "max_return", "max_turns", "teams"),
+    "num_players",
+    "num_actions",
+    "kind",
+    "information",
+    "simultaneous",
+    "zero_sum",
+    "min_return",
+    "max_return",
+    "max_turns",
+    "teams",
 )
 
 
 def check_protocol(game: AnyGame) -> None:
     """The game has all facts and methods of `Game`."""
     for name in FACTS:
-        demand(hasattr(game, name), f"the game declares {name}")
+        demand(
+            hasattr(game, name),
+            f"the game declares {name}",
+            fix="Set it as an attribute or a property.",
+        )
     for name in METHODS:
-        demand(callable(getattr(game, name, None)), f"the game has a method {name}")
+        demand(
+            callable(getattr(game, name, None)),
+            f"the game has a method {name}",
+            fix="Write it, or inherit from arena_envs.BaseGame.",
+        )
 
 
 def check_measures(sample: Sample) -> None:
@@ -96,26 +144,40 @@ def check_measures(sample: Sample) -> None:
     for state in sample.states():
         if game.current_player(state) != TERMINAL:
             continue
-        found = dict(game.measures(state))
+        measures = dict(game.measures(state))
         rule = "measures are finite floats by name"
         finite = all(
             type(name) is str and type(value) is float and math.isfinite(value)
-            for name, value in found.items()
+            for name, value in measures.items()
         )
-        demand(finite, rule, found)
-        demand(dict(game.measures(state)) == found, "measures are deterministic", found)
+        demand(finite, rule, measures)
+        demand(
+            dict(game.measures(state)) == measures,
+            "measures are deterministic",
+            measures,
+            fix="Compute measures from the state alone.",
+        )
         rule = "measures have the same names in every last state"
-        demand(names is None or names == found.keys(), rule, found)
-        names = found.keys()
+        demand(
+            names is None or names == measures.keys(),
+            rule,
+            measures,
+            fix="Give each measure in every last state; 0.0 where it does not apply.",
+        )
+        names = measures.keys()
 
 
 def check_facts(game: AnyGame) -> None:
     """The declared facts have their types and make sense by themselves."""
     rule = "num_players is an integer above 0"
     demand(type(game.num_players) is int and game.num_players > 0, rule)
-    n = game.num_actions
+    num_actions = game.num_actions
     rule = "num_actions is an integer above 0, or None in a language game"
-    demand(n is None or (type(n) is int and n > 0), rule, n)
+    demand(
+        num_actions is None or (type(num_actions) is int and num_actions > 0),
+        rule,
+        num_actions,
+    )
     kinds = ("competitive", "cooperative", "mixed")
     demand(game.kind in kinds, f"kind is one of {', '.join(kinds)}", game.kind)
     rule = "information is 'perfect' or 'imperfect'"
@@ -127,20 +189,32 @@ def check_facts(game: AnyGame) -> None:
     demand(finite, "min_return and max_return are finite and in order", low, high)
     rule = "max_turns is an integer above 0"
     demand(type(game.max_turns) is int and game.max_turns > 0, rule, game.max_turns)
-    most = getattr(game, "max_chance_nodes", None)
+    max_chance_nodes = getattr(game, "max_chance_nodes", None)
     rule = "max_chance_nodes is an integer of at least 0, or None"
-    demand(most is None or (type(most) is int and most >= 0), rule, most)
+    demand(
+        max_chance_nodes is None
+        or (type(max_chance_nodes) is int and max_chance_nodes >= 0),
+        rule,
+        max_chance_nodes,
+    )
     rule = "teams has an entry for each seat"
     demand(len(game.teams) == game.num_players, rule, game.teams)
     rule = "all seats of a cooperative game are in one team"
     demand(game.kind != "cooperative" or len(set(game.teams)) == 1, rule, game.teams)
     rule = "a zero-sum game is competitive, or always pays nothing"
     demand(
-        not game.zero_sum or game.kind == "competitive" or low == high, rule, game.kind
+        not game.zero_sum or game.kind == "competitive" or low == high,
+        rule,
+        game.kind,
+        fix="Declare kind = 'competitive' or zero_sum = False.",
     )
     rule = "a copy of the game equals it and hashes alike"
-    for other in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
-        demand(other == game and hash(other) == hash(game), rule)
+    for game_copy in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
+        demand(
+            game_copy == game and hash(game_copy) == hash(game),
+            rule,
+            fix="Make the game a frozen dataclass of its parameters.",
+        )
 
 
 def check_actions(sample: Sample) -> None:
@@ -151,11 +225,22 @@ def check_actions(sample: Sample) -> None:
         rule = "current_player is a seat, CHANCE or TERMINAL, as an int"
         demand(type(player) is int and player in players, rule, player)
         rule = "there are legal actions if and only if a seat is to move"
-        demand(bool(legal) == (player >= 0), rule, legal, player)
+        demand(
+            bool(legal) == (player >= 0),
+            rule,
+            legal,
+            player,
+            fix="Return legal actions where current_player is a seat, and none elsewhere.",
+        )
         if game.num_actions is not None:
             rule = f"actions are integers from 0 to {game.num_actions - 1}"
             in_range = all(type(a) is int and 0 <= a < game.num_actions for a in legal)
-            demand(in_range, rule, legal)
+            demand(
+                in_range,
+                rule,
+                legal,
+                fix="Return ints within these limits, or raise num_actions.",
+            )
             demand(
                 legal == sorted(legal), "legal actions are in ascending order", legal
             )
@@ -166,7 +251,12 @@ def check_actions(sample: Sample) -> None:
     for episode in sample.episodes:
         num = sum(game.current_player(state) == CHANCE for state, _ in episode)
         rule = f"an episode has at most max_chance_nodes = {most} chance nodes"
-        demand(most is None or num <= most, rule, num)
+        demand(
+            most is None or num <= most,
+            rule,
+            num,
+            fix="Raise max_chance_nodes, or set it to None.",
+        )
 
 
 def _check_chance(outcomes: Any) -> None:
@@ -198,13 +288,28 @@ def check_returns(sample: Sample) -> None:
     for episode in sample.episodes:
         returns = game.returns(episode[-1][0])
         rule = f"a final return lies between {game.min_return} and {game.max_return}"
-        demand(low <= min(returns) <= max(returns) <= high, rule, returns)
+        demand(
+            low <= min(returns) <= max(returns) <= high,
+            rule,
+            returns,
+            fix="Correct returns, min_return or max_return.",
+        )
         if game.zero_sum:
             rule = "returns of a zero-sum game sum to 0"
-            demand(abs(sum(returns)) < 1e-9, rule, returns)
+            demand(
+                abs(sum(returns)) < 1e-9,
+                rule,
+                returns,
+                fix="Correct returns, or declare zero_sum = False.",
+            )
         if game.kind == "cooperative":
             rule = "all seats of a cooperative game have the same return"
-            demand(len(set(returns)) == 1, rule, returns)
+            demand(
+                len(set(returns)) == 1,
+                rule,
+                returns,
+                fix="Correct returns, or declare another kind.",
+            )
 
 
 def check_pays(sample: Sample) -> None:
@@ -223,12 +328,12 @@ def check_pays(sample: Sample) -> None:
     ]
     if pays == "end":
         rule = "returns are 0 until the last state if pays is 'end'"
-        demand(not early, rule, *early[:1])
+        demand(not early, rule, *early[:1], fix="Declare pays = 'on_the_way'.")
         return
     rule = "some return is not 0 before the last state if pays is 'on_the_way'"
     num = f"none in {NUM_PAID} episodes of random play"
     is_paid = bool(early) or pays_before_the_end(game)
-    demand(is_paid, rule, num)
+    demand(is_paid, rule, num, fix="Declare pays = 'end'.")
 
 
 def pays_before_the_end(game: AnyGame) -> bool:
@@ -253,16 +358,32 @@ def check_purity(sample: Sample) -> None:
             game.resample(state, seat, random.Random(0))
             game.forfeit(state, seat)
             rule = "a second call of observe, features or legal_actions gives the same"
-            demand(view(game, state, seat) == first, rule, state)
+            demand(
+                view(game, state, seat) == first,
+                rule,
+                state,
+                fix="Compute them from the state alone, and return a new array from features.",
+            )
             again = game.information_state(state, seat)
             rule = "information_state is hashable and the same at every call"
             demand(again == key and hash(again) == hash(key), rule, key)
         for action in possible_actions(game, state):
             rule = "apply gives the same state at every call"
-            demand(game.apply(state, action) == game.apply(state, action), rule, state)
+            demand(
+                game.apply(state, action) == game.apply(state, action),
+                rule,
+                state,
+                fix="Compute the next state from the state and the action alone.",
+            )
         rule = "no method changes a state"
         unchanged = state == before and hash(state) == code == hash(before)
-        demand(unchanged, rule, before, state)
+        demand(
+            unchanged,
+            rule,
+            before,
+            state,
+            fix="Use tuples or frozen dataclasses, and build a new state in apply.",
+        )
 
 
 def check_forfeit(sample: Sample) -> None:
@@ -275,20 +396,34 @@ def check_forfeit(sample: Sample) -> None:
         if game.current_player(state) == TERMINAL:
             continue
         for seat in range(game.num_players):
-            returns, paid = game.forfeit(state, seat), game.returns(state)
+            returns, returns_so_far = game.forfeit(state, seat), game.returns(state)
             rule = "a forfeit gives a return to each seat"
             demand(len(returns) == game.num_players, rule, returns)
             inside = all(game.min_return <= r <= game.max_return for r in returns)
-            demand(inside, "a forfeit pays between min_return and max_return", returns)
-            own = [game.teams[other] == game.teams[seat] for other in range(len(paid))]
-            for team_mate, now, before in zip(own, returns, paid, strict=True):
-                if team_mate:
-                    rule = "the team that forfeits ends with at most its return so far, or with min_return"
-                    kept = now <= max(before, game.min_return)
+            demand(
+                inside,
+                "a forfeit pays between min_return and max_return",
+                returns,
+                fix="Correct forfeit, min_return or max_return.",
+            )
+            for team, after, before in zip(
+                game.teams, returns, returns_so_far, strict=True
+            ):
+                if team == game.teams[seat]:
+                    demand(
+                        after <= max(before, game.min_return),
+                        "the team that forfeits ends with at most its return so far, or "
+                        "with min_return",
+                        returns,
+                        fix="Take something from the team that forfeits alone.",
+                    )
                 else:
-                    rule = "a forfeit takes nothing from other teams"
-                    kept = now >= before
-                demand(kept, rule, returns)
+                    demand(
+                        after >= before,
+                        "a forfeit takes nothing from other teams",
+                        returns,
+                        fix="Leave something from the team that forfeits alone.",
+                    )
             rule = "a forfeit keeps the sum of a zero-sum game"
             demand(not game.zero_sum or abs(sum(returns)) < 1e-9, rule, returns)
             rule = "a cooperating team shares a forfeit"
@@ -323,6 +458,7 @@ def check_rounds(sample: Sample) -> None:
             seats == [turn % game.num_players for turn in range(len(seats))],
             "all seats choose in each round, in ascending order",
             seats,
+            fix="Let every seat choose once in each round, or set simultaneous = False.",
         )
         for state, _ in episode:
             if game.current_player(state) == 0:
@@ -330,28 +466,41 @@ def check_rounds(sample: Sample) -> None:
 
 
 def _check_round(game: AnyGame, start: Any, rng: random.Random) -> None:
-    one = other = start
+    first = second = start
     for player in range(game.num_players):
         for seat in range(player, game.num_players):
-            for state in (one, other):
+            for state in (first, second):
                 _check_alike(game, start, state, seat)
         demand(
-            game.returns(one) == game.returns(start),
+            game.returns(first) == game.returns(start),
             "nothing is paid before the end of a round",
-            game.returns(one),
+            game.returns(first),
+            fix="Pay after the last seat's choice, or set simultaneous = False.",
         )
         if player == game.num_players - 1:
             return
-        action = rng.choice(game.legal_actions(one))
-        chosen = game.apply(one, action)
-        _check_alike(game, chosen, game.apply(other, action), player)
-        one, other = chosen, game.apply(other, rng.choice(game.legal_actions(other)))
+        action = rng.choice(game.legal_actions(first))
+        after_choice = game.apply(first, action)
+        _check_alike(game, after_choice, game.apply(second, action), player)
+        first, second = (
+            after_choice,
+            game.apply(second, rng.choice(game.legal_actions(second))),
+        )
 
 
-def _check_alike(game: AnyGame, state: Any, other: Any, seat: int) -> None:
-    shown, again = view(game, state, seat), view(game, other, seat)
+def _check_alike(game: AnyGame, state: Any, twin: Any, seat: int) -> None:
+    seat_view, twin_view = view(game, state, seat), view(game, twin, seat)
     rule = "no text, features or mask shows another seat's choice of the running round"
-    demand(shown == again, f"{rule}; got {difference(shown, again)}")
+    demand(
+        seat_view == twin_view,
+        f"{rule}; got {difference(seat_view, twin_view)}",
+        fix="Show choices after the last seat's choice, or set simultaneous = False.",
+    )
     rule = "no information state shows another seat's choice of the running round"
-    keys = [game.information_state(s, seat) for s in (state, other)]
-    demand(keys[0] == keys[1], rule, *keys)
+    keys = [game.information_state(s, seat) for s in (state, twin)]
+    demand(
+        keys[0] == keys[1],
+        rule,
+        *keys,
+        fix="Show choices after the last seat's choice, or set simultaneous = False.",
+    )

@@ -1,10 +1,8 @@
 """Random episodes of a game, which all checks look at."""
 
 import random
-import tomllib
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from arena_envs.checks import short
@@ -20,23 +18,23 @@ VIEWED = ("text", "features", "legal actions")
 Episode = list[tuple[Any, Any]]  # states, each with the action that followed or None
 
 
-def demand(kept: bool, rule: str, *found: Any, fix: str = "") -> None:
+def demand(holds: bool, rule: str, *values: Any, fix: str = "") -> None:
     """Raises `BrokenPromise` unless a rule holds.
 
     Args:
-        kept: whether the rule holds.
+        holds: whether the rule holds.
         rule: the rule, as a statement about a correct game.
-        *found: values that break the rule.
-        fix: what to do, as a sentence; empty where `fixes.toml`, by the beginning of the rule, or
-            the rule says that.
+        *values: what breaks the rule.
+        fix: what to do, as a sentence; empty where the rule says that.
     """
-    if not kept:
-        fixes = tomllib.loads(Path(__file__).with_name("fixes.toml").read_text("utf-8"))
-        starts = [start for start in fixes if rule.startswith(start)]
-        fix = fix or fixes.get(max(starts, key=len, default=""), "")
-        got = ", ".join(short(value) for value in found)
-        what = f"{rule}; got {got}" if got else rule
-        raise BrokenPromise(f"{what}. {fix}" if fix else what)
+    if holds:
+        return
+    message = rule
+    if values:
+        message += f"; got {', '.join(map(short, values))}"
+    if fix:
+        message += f". {fix}"
+    raise BrokenPromise(message)
 
 
 @dataclass(frozen=True)
@@ -81,16 +79,30 @@ def random_episode(game: AnyGame, state: Any, rng: random.Random) -> Episode:
         if player == CHANCE:
             num_chances += 1
             rule = f"an episode has at most {MAX_CHANCE} chance nodes in a row"
-            demand(num_chances <= MAX_CHANCE, rule, state)
+            demand(
+                num_chances <= MAX_CHANCE,
+                rule,
+                state,
+                fix="Give the turn to a seat or end the episode.",
+            )
             outcomes = game.chance_outcomes(state)
             demand(len(outcomes) > 0, "a chance node has outcomes", state)
             action = sample_chance(game, state, rng)
         else:
             num_turns, num_chances = num_turns + 1, 0
             rule = f"an episode ends within max_turns = {game.max_turns!r}"
-            demand(num_turns <= game.max_turns, rule)
+            demand(
+                num_turns <= game.max_turns,
+                rule,
+                fix="End the episode earlier, or raise max_turns.",
+            )
             legal = game.legal_actions(state)
-            demand(len(legal) > 0, "a seat that is to move has a legal action", state)
+            demand(
+                len(legal) > 0,
+                "a seat that is to move has a legal action",
+                state,
+                fix="Return a legal action, or let current_player return TERMINAL.",
+            )
             action = rng.choice(legal)
         episode.append((state, action))
         state = game.apply(state, action)
@@ -104,15 +116,22 @@ def view(game: AnyGame, state: Any, seat: int) -> tuple[Hashable, ...]:
     return (game.observe(state, seat), game.features(state, seat).tobytes(), legal)
 
 
-def difference(shown: Any, again: Any) -> str:
+def difference(first: Any, second: Any) -> str:
     """Two results of `view`, or beginnings of them, from shortly before they differ."""
-    for name, one, other in zip(VIEWED, shown, again, strict=False):
-        if one != other:
+    for name, first_part, second_part in zip(VIEWED, first, second, strict=False):
+        if first_part != second_part:
             if name == "features":
-                one, other = (memoryview(x).cast("f").tolist() for x in (one, other))
-            pairs = enumerate(zip(one, other, strict=False))
-            at = next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+                first_part, second_part = (
+                    memoryview(x).cast("f").tolist() for x in (first_part, second_part)
+                )
+            pairs = enumerate(zip(first_part, second_part, strict=False))
+            at = next(
+                (i for i, (a, b) in pairs if a != b),
+                min(len(first_part), len(second_part)),
+            )
             cut = slice(max(0, at - 20), at + 40)
             where = f"from number {cut.start} on " if cut.start else ""
-            return f"{name} {where}{one[cut]!r:.150} and {other[cut]!r:.150}"
+            return (
+                f"{name} {where}{first_part[cut]!r:.150} and {second_part[cut]!r:.150}"
+            )
     return "no difference"

@@ -86,19 +86,19 @@ def same_game(
         The first difference; None if there is none on the lines that were compared.
     """
     pair = _Pair(twin(first), twin(second), action, outcome)
-    seen = 0
-    for seen, node in enumerate(pair.tree()):
-        if seen == max_states:
+    num_states = 0
+    for num_states, node in enumerate(pair.tree()):
+        if num_states == max_states:
             break
-        if found := pair.difference(*node, returns):
-            return found
-    if seen < max_states:
+        if difference := pair.difference(node, returns):
+            return difference
+    if num_states < max_states:
         return None
     rng = random.Random(seed)
     for _ in range(num_episodes):
         for node in pair.episode(rng):
-            if found := pair.difference(*node, returns):
-                return found
+            if difference := pair.difference(node, returns):
+                return difference
     return None
 
 
@@ -115,20 +115,24 @@ def twin_values(
         ValueError: the games differ otherwise, or are too large.
     """
     first, second = twin(first), twin(second)
-    if found := same_game(first, second, returns=False, **maps):
-        raise ValueError(f"want games that differ in their payments alone: {found}")
-    games = first, _Paid(_Pair(first, second, **maps))
-    one, other = (solve_zero_sum(game, MAX_STATES) for game in games)
+    if difference := same_game(first, second, returns=False, **maps):
+        raise ValueError(
+            f"want games that differ in their payments alone: {difference}"
+        )
+    games = first, _WithPayments(_Pair(first, second, **maps))
+    first_solution, second_solution = (
+        solve_zero_sum(game, MAX_STATES) for game in games
+    )
     even = uniform_table(first)
     tables: dict[str, Table] = {
         "uniform": even,
         "last action": {k: [0.0] * (len(p) - 1) + [1.0] for k, p in even.items()},
-        "equilibrium of the first": one.table,
-        "equilibrium of the second": other.table,
+        "equilibrium of the first": first_solution.table,
+        "equilibrium of the second": second_solution.table,
         **(policies or {}),
     }
     lost = {n: tuple(nash_conv(g, t) for g in games) for n, t in tables.items()}
-    return {"value": (one.value, other.value), **lost}
+    return {"value": (first_solution.value, second_solution.value), **lost}
 
 
 class _Pair:
@@ -149,11 +153,15 @@ class _Pair:
         return list(self.first.legal_actions(state))
 
     def then(self, node: Node, move: Any) -> Node:
-        history, others, a, b = node
-        chance = self.first.current_player(a) == CHANCE
-        other = (self.outcome if chance else self.action)(a, move)
-        moved = self.first.apply(a, move), self.second.apply(b, other)
-        return (*history, move), (*others, other), *moved
+        history, twin_history, state, twin_state = node
+        is_chance = self.first.current_player(state) == CHANCE
+        twin_move = (self.outcome if is_chance else self.action)(state, move)
+        return (
+            (*history, move),
+            (*twin_history, twin_move),
+            self.first.apply(state, move),
+            self.second.apply(twin_state, twin_move),
+        )
 
     def tree(self) -> Iterator[Node]:
         waiting = [self.start()]
@@ -169,46 +177,66 @@ class _Pair:
             node = self.then(node, rng.choice(moves))
             yield node
 
-    def difference(
-        self, history: Any, others: Any, a: Any, b: Any, returns: bool
-    ) -> Difference | None:
-        players = self.first.current_player(a), self.second.current_player(b)
-        if players[0] != players[1]:
-            return Difference(history, others, "current_player", *players)
-        if players[0] == CHANCE:
-            mine: dict[Any, float] = {}
-            for o, p in self.first.chance_outcomes(a):
-                if p > 0:  # a map may join outcomes
-                    mine[self.outcome(a, o)] = mine.get(self.outcome(a, o), 0.0) + p
-            drawn = {o: p for o, p in self.second.chance_outcomes(b) if p > 0}
-            near = [abs(p - drawn.get(o, 2.0)) <= TOLERANCE for o, p in mine.items()]
-            if mine.keys() != drawn.keys() or not all(near):
-                return Difference(history, others, "chance_outcomes", mine, drawn)
-        elif players[0] != TERMINAL:
-            legal = [self.action(a, x) for x in self.first.legal_actions(a)]
-            theirs = list(self.second.legal_actions(b))
-            if Counter(legal) != Counter(theirs):
-                return Difference(history, others, "legal_actions", legal, theirs)
-        got, want = (
-            [float(x) for x in game.returns(state)]
-            for game, state in ((self.first, a), (self.second, b))
+    def difference(self, node: Node, returns: bool) -> Difference | None:
+        """What differs in a state of both games; returns count on request."""
+        history, twin_history, state, twin_state = node
+
+        def differ(method: str, first: Any, second: Any) -> Difference:
+            return Difference(history, twin_history, method, first, second)
+
+        player = self.first.current_player(state)
+        twin_player = self.second.current_player(twin_state)
+        if player != twin_player:
+            return differ("current_player", player, twin_player)
+        if player == CHANCE:
+            chances = self._chances(state)
+            twin_chances = {
+                outcome: probability
+                for outcome, probability in self.second.chance_outcomes(twin_state)
+                if probability > 0
+            }
+            if chances.keys() != twin_chances.keys() or not all(
+                abs(probability - twin_chances[outcome]) <= TOLERANCE
+                for outcome, probability in chances.items()
+            ):
+                return differ("chance_outcomes", chances, twin_chances)
+        elif player != TERMINAL:
+            legal = [self.action(state, x) for x in self.first.legal_actions(state)]
+            twin_legal = list(self.second.legal_actions(twin_state))
+            if Counter(legal) != Counter(twin_legal):
+                return differ("legal_actions", legal, twin_legal)
+        paid_first = [float(value) for value in self.first.returns(state)]
+        paid_second = [float(value) for value in self.second.returns(twin_state)]
+        is_near = len(paid_first) == len(paid_second) and all(
+            abs(value - twin_value) <= TOLERANCE
+            for value, twin_value in zip(paid_first, paid_second, strict=True)
         )
-        near = [abs(x - y) <= TOLERANCE for x, y in zip(got, want, strict=False)]
-        if returns and (len(got) != len(want) or not all(near)):
-            return Difference(history, others, "returns", got, want)
+        if returns and not is_near:
+            return differ("returns", paid_first, paid_second)
         return None
 
+    def _chances(self, state: Any) -> dict[Any, float]:
+        """Outcomes of the first game with their probabilities, in the words of the second."""
+        chances: dict[Any, float] = {}
+        for outcome, probability in self.first.chance_outcomes(state):
+            if probability > 0:  # a map may join outcomes
+                twin_outcome = self.outcome(state, outcome)
+                chances[twin_outcome] = chances.get(twin_outcome, 0.0) + probability
+        return chances
 
-class _Paid:
+
+class _WithPayments:
     """The tree and the knowledge of the first game, with the payments of the second."""
 
     def __init__(self, pair: _Pair) -> None:
         self.pair = pair
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.pair.first, name)
+        attribute = getattr(self.pair.first, name)
         return (
-            (lambda state, *more: found(state[0], *more)) if callable(found) else found
+            (lambda state, *more: attribute(state[0], *more))
+            if callable(attribute)
+            else attribute
         )
 
     def initial_state(self) -> Any:
@@ -227,15 +255,15 @@ def twin(name: Any) -> Any:
     Strings: as in `make_game`; `"openspiel:leduc_poker"`; `"module:Class"`, a class or a function, which is
     called without arguments.
     """
-    kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
+    kind, _, path = name.partition(":") if isinstance(name, str) else ("", "", "")
     if kind == "openspiel":
-        return _openspiel(rest)
-    made = imported(name, "a class of a game")() if rest and "(" not in name else name
-    made = make_game(made) if isinstance(made, str) else made
-    if not hasattr(made, "initial_state"):
+        return _openspiel(path)
+    game = imported(name, "a class of a game")() if path and "(" not in name else name
+    game = make_game(game) if isinstance(game, str) else game
+    if not hasattr(game, "initial_state"):
         want = "a game with explicit states, got an environment"
-        raise ValueError(f"want {want}, {made!r}: wrap it, as docs/howto.md does")
-    return made
+        raise ValueError(f"want {want}, {game!r}: wrap it, as docs/howto.md does")
+    return game
 
 
 class EnvTwin(NamedTuple):
@@ -262,9 +290,13 @@ class EnvTwin(NamedTuple):
 
 def _openspiel(name: str) -> EnvTwin:
     pyspiel = import_extra("pyspiel", "openspiel")
-    if name.partition("(")[0] not in (known := pyspiel.registered_names()):
-        near = ", ".join(difflib.get_close_matches(name, known)) or "no similar one"
-        raise ValueError(f"want a game of OpenSpiel, got {name!r}; it has {near}")
+    if name.partition("(")[0] not in (game_names := pyspiel.registered_names()):
+        similar_names = (
+            ", ".join(difflib.get_close_matches(name, game_names)) or "no similar one"
+        )
+        raise ValueError(
+            f"want a game of OpenSpiel, got {name!r}; it has {similar_names}"
+        )
     return EnvTwin(
         pyspiel.load_game_as_turn_based(name).new_initial_state(),
         lambda s, move: s.apply_action(move),

@@ -39,10 +39,12 @@ class Transform:
             raise AttributeError(name)
         return getattr(self.game, name)
 
-    def _want(self, holds: bool, wanted: str) -> None:
+    def _want(self, holds: bool, requirement: str) -> None:
         if not holds:
             name = type(self).__name__.lower()
-            raise ValueError(f"want {wanted} for {name}(...), got {self.game!r:.200}")
+            raise ValueError(
+                f"want {requirement} for {name}(...), got {self.game!r:.200}"
+            )
 
 
 def innermost(game: Any) -> Any:

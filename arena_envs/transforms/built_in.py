@@ -10,7 +10,7 @@ import random
 import re
 import string
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
@@ -24,6 +24,7 @@ from arena_envs.doors import imported
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
+    AnyGame,
     BaseGame,
     IllegalAction,
     check_int,
@@ -45,17 +46,23 @@ class Misere(Transform):
     """
 
     def __post_init__(self) -> None:
-        one = self.game
-        holds = one.num_players == 2 and one.zero_sum and one.information == "perfect"
-        holds = holds and not one.simultaneous and one.max_chance_nodes == 0
+        game = self.game
+        holds = (
+            game.num_players == 2 and game.zero_sum and game.information == "perfect"
+        )
+        holds = holds and not game.simultaneous and game.max_chance_nodes == 0
         self._want(holds, "a zero-sum game of two seats without chance")
 
     def __getattr__(self, name: str) -> Any:
-        other = {"min_return": "max_return", "max_return": "min_return"}.get(name)
-        return 0.0 - getattr(self.game, other) if other else super().__getattr__(name)
+        opposite = {"min_return": "max_return", "max_return": "min_return"}.get(name)
+        return (
+            0.0 - getattr(self.game, opposite)
+            if opposite
+            else super().__getattr__(name)
+        )
 
     def returns(self, state: Any) -> Sequence[float]:
-        return [0.0 - paid for paid in self.game.returns(state)]
+        return [0.0 - seat_return for seat_return in self.game.returns(state)]
 
     forfeit = BaseGame.forfeit
 
@@ -87,22 +94,30 @@ class Goal(Transform):
     at: str
 
     def __post_init__(self) -> None:
-        if not callable(self._reached_at) or self._paid(self.game.initial_state()):
+        if not callable(self._reached_at) or self._goal_returns(
+            self.game.initial_state()
+        ):
             raise ValueError(
                 f"want a function of game and state that ends no game at its start, got {self.at!r}"
             )
 
     def current_player(self, state: Any) -> int:
-        return TERMINAL if self._paid(state) else int(self.game.current_player(state))
+        return (
+            TERMINAL
+            if self._goal_returns(state)
+            else int(self.game.current_player(state))
+        )
 
     def chance_outcomes(self, state: Any) -> Sequence[tuple[Any, float]]:
-        return () if self._paid(state) else list(self.game.chance_outcomes(state))
+        return (
+            () if self._goal_returns(state) else list(self.game.chance_outcomes(state))
+        )
 
     def legal_actions(self, state: Any) -> Sequence[Any]:
-        return () if self._paid(state) else list(self.game.legal_actions(state))
+        return () if self._goal_returns(state) else list(self.game.legal_actions(state))
 
     def returns(self, state: Any) -> Sequence[float]:
-        return self._paid(state) or list(self.game.returns(state))
+        return self._goal_returns(state) or list(self.game.returns(state))
 
     def rules(self, seat: int) -> str:
         goal = " ".join((self._reached_at.__doc__ or "a goal is reached.").split())
@@ -110,41 +125,52 @@ class Goal(Transform):
 
     def observe(self, state: Any, seat: int) -> str:
         text: str = self.game.observe(state, seat)
-        paid = self._paid(state)
-        return f"{text} The goal is reached. {over_text(paid[seat])}" if paid else text
+        returns = self._goal_returns(state)
+        return (
+            f"{text} The goal is reached. {over_text(returns[seat])}"
+            if returns
+            else text
+        )
 
     def information_state(self, state: Any, seat: int) -> Hashable:
-        key, paid = self.game.information_state(state, seat), self._paid(state)
-        return (key, paid[seat]) if paid else key
+        key, returns = (
+            self.game.information_state(state, seat),
+            self._goal_returns(state),
+        )
+        return (key, returns[seat]) if returns else key
 
     def resample(self, state: Any, seat: int, rng: random.Random) -> Any:
         for _ in range(100):
-            drawn = self.game.resample(state, seat, rng)
-            if self._paid(drawn) == self._paid(state):
-                return drawn
+            twin = self.game.resample(state, seat, rng)
+            if self._goal_returns(twin) == self._goal_returns(state):
+                return twin
         return state
 
     @property
     def _reached_at(self) -> Any:
         return imported(self.at, "a function of a game and a state")
 
-    def _paid(self, state: Any) -> Sequence[float] | None:
+    def _goal_returns(self, state: Any) -> Sequence[float] | None:
         """The returns if the goal is reached in this state."""
         player = self.game.current_player(state)
         if player < 0 or (self.game.simultaneous and player > 0):
             return None
-        found = self._reached_at(self.game, state)
-        if found is None:
+        goal_returns = self._reached_at(self.game, state)
+        if goal_returns is None:
             return None
-        paid, game = [float(r) for r in found], self.game
+        returns, game = [float(r) for r in goal_returns], self.game
         low, high = game.min_return, game.max_return
-        fits = len(paid) == game.num_players and low <= min(paid) <= max(paid) <= high
-        if not fits or (self.game.zero_sum and abs(sum(paid)) > 1e-9):
+        fits = (
+            len(returns) == game.num_players
+            and low <= min(returns) <= max(returns) <= high
+        )
+        if not fits or (game.zero_sum and abs(sum(returns)) > 1e-9):
+            with_sum = ", with the sum 0," if game.zero_sum else ""
             raise ValueError(
-                f"want None or a return of each seat from {low} to {high}"
-                f"{', with the sum 0,' * self.game.zero_sum} from {self.at!r}, got {found!r:.100}"
+                f"want None or a return of each seat from {low} to {high}{with_sum} from "
+                f"{self.at!r}, got {goal_returns!r:.100}"
             )
-        return paid
+        return returns
 
 
 BEGIN = "start"  # the state in which a position is drawn
@@ -169,12 +195,12 @@ class Start(Transform):
         self._positions()
 
     def __getattr__(self, name: str) -> Any:
-        found = super().__getattr__(name)
+        attribute = super().__getattr__(name)
         if name == "max_chance_nodes":
-            return None if found is None else found + 1
-        if not callable(found):
-            return found
-        return lambda state, *args: found(self._inner(state), *args)
+            return None if attribute is None else attribute + 1
+        if not callable(attribute):
+            return attribute
+        return lambda state, *args: attribute(self._inner(state), *args)
 
     def initial_state(self) -> Any:
         return BEGIN
@@ -215,7 +241,7 @@ class Start(Transform):
 
 
 @lru_cache(16)
-def _positions(game: Any, source: str) -> Sequence[tuple[Any, int]]:
+def _positions(game: AnyGame, source: str) -> Sequence[tuple[Any, int]]:
     """The distinct states in which episodes start, each with its number of episodes."""
     file, _, share = source.rpartition("@")
     try:
@@ -228,11 +254,11 @@ def _positions(game: Any, source: str) -> Sequence[tuple[Any, int]]:
         ) from error
     if not 0 <= part < 1 or not records:
         raise ValueError(f"want a share from 0 to below 1 and episodes, got {source!r}")
-    found = Counter(_position(game, record, part, file) for record in records)
-    return list(found.items())
+    counts = Counter(_position(game, record, part, file) for record in records)
+    return list(counts.items())
 
 
-def _position(game: Any, record: Sequence[Any], part: float, file: str) -> Any:
+def _position(game: AnyGame, record: Sequence[Any], part: float, file: str) -> Any:
     states, num_turns = [game.initial_state()], [0]
     for action in record:
         state = states[-1]
@@ -243,13 +269,13 @@ def _position(game: Any, record: Sequence[Any], part: float, file: str) -> Any:
             )
         states.append(game.apply(state, action))
         num_turns.append(num_turns[-1] + (player >= 0))
-    most = part * num_turns[-1]
-    fits = [game.initial_state()]
+    max_turns = part * num_turns[-1]
+    starts = [game.initial_state()]
     for state, num in zip(states, num_turns, strict=True):
         player = game.current_player(state)
-        if num <= most and (player == 0 if game.simultaneous else player >= 0):
-            fits.append(state)
-    return fits[-1]
+        if num <= max_turns and (player == 0 if game.simultaneous else player >= 0):
+            starts.append(state)
+    return starts[-1]
 
 
 NUM_MARKS, LONGEST = 3, 40  # marks of a seat; turns until a draw
@@ -290,9 +316,11 @@ class Vanish(Transform):
         return Marks((*state.squares, action)[-2 * NUM_MARKS :], state.num_turns + 1)
 
     def returns(self, state: Marks) -> Sequence[float]:
-        paid: Sequence[float] = self.game.returns(self._board(state))
+        returns: Sequence[float] = self.game.returns(self._board(state))
         draw = float(self.game.draw_return)
-        return (draw, draw) if state.num_turns == LONGEST and not any(paid) else paid
+        return (
+            (draw, draw) if state.num_turns == LONGEST and not any(returns) else returns
+        )
 
     def information_state(self, state: Marks, seat: int) -> Hashable:
         return state
@@ -352,8 +380,8 @@ class Disguise(Transform):
     def __post_init__(self) -> None:
         check_int("seed", self.seed, 0, 2**63)
         is_spelled = getattr(self.game, "is_spelled", False)
-        wanted = "a game without talk, the letters of whose words carry no rules,"
-        self._want(self.game.num_actions is not None and not is_spelled, wanted)
+        requirement = "a game without talk, the letters of whose words carry no rules,"
+        self._want(self.game.num_actions is not None and not is_spelled, requirement)
         _names_of(self.game, self.seed)  # refuses a game with too many symbols
 
     def observe(self, state: Any, seat: int) -> str:
@@ -370,18 +398,18 @@ class Disguise(Transform):
     def _renamed(self, text: str) -> str:
         names = _names_of(self.game, self.seed)
 
-        def new(found: re.Match[str]) -> str:
-            word = found[0].lower()
-            if found["stays"]:
-                return found[0]
-            if found["move"]:
-                return "".join(names.get(char, char) for char in found[0])
+        def new(match: re.Match[str]) -> str:
+            word = match[0].lower()
+            if match["stays"]:
+                return match[0]
+            if match["move"]:
+                return "".join(names.get(char, char) for char in match[0])
             if len(word) == 1:
-                return names.get(found[0], found[0])
+                return names.get(match[0], match[0])
             name = names.get(word) or (
                 word if word in _plain()[0] else _invented(word, self.seed, 0)
             )
-            return name.capitalize() if found[0][0].isupper() else name
+            return name.capitalize() if match[0][0].isupper() else name
 
         return TOKEN.sub(new, text)
 
@@ -399,38 +427,50 @@ def _invented(word: str, seed: int, attempt: int) -> str:
 
 
 @lru_cache(64)
-def _names_of(game: Any, seed: int) -> dict[str, str]:
+def _names_of(game: AnyGame, seed: int) -> dict[str, str]:
     """The new name of each word that does not stay, in lower case, and of each symbol."""
     texts, actions = _texts_of(game)
-    found = [match for text in texts | actions for match in TOKEN.finditer(text)]
-    words = {match["word"].lower() for match in found if match["word"]}
+    matches = [match for text in texts | actions for match in TOKEN.finditer(text)]
+    words = {match["word"].lower() for match in matches if match["word"]}
     used = {word for word in words if len(word) == 1}
-    used |= {char.lower() for match in found for char in match["move"] or ""}
+    used |= {char.lower() for match in matches for char in match["move"] or ""}
     free = sorted(set(string.ascii_lowercase) - used)
     if len(free) < len(used):
         raise ValueError(
             f"want at most 13 symbols of one letter in a game to disguise, got {len(used)}"
         )
-    drawn = sorted(random.Random(seed).sample(free, len(used)))  # columns stay in order
-    names = dict(zip(sorted(used), drawn, strict=True))
+    # sorted, so that columns stay in order
+    letters = sorted(random.Random(seed).sample(free, len(used)))
+    names = dict(zip(sorted(used), letters, strict=True))
     names |= {old.upper(): new.upper() for old, new in names.items()}
-    acts = {word for text in actions for word in re.findall("[a-z]+", text.lower())}
-    plain, of_actions = _plain()
-    stay, taken = plain - (acts - of_actions), words | plain
+    words_of_actions = {
+        word for text in actions for word in re.findall("[a-z]+", text.lower())
+    }
+    plain, plain_in_actions = _plain()
+    stay, all_names = plain - (words_of_actions - plain_in_actions), words | plain
+    # short words first, so that a longer form follows its stem
     for word in sorted(words - used - stay, key=lambda word: (len(word), word)):
-        ends = (word.removesuffix(end) for end in ("s", "es", "ed", "ing"))
-        stem = next(
-            (one for one in ends if one != word and len(names.get(one, "")) > 1), ""
-        )
-        name, attempt = names[stem] + word[len(stem) :] if stem else "", 0
-        while not name or name in taken:
-            name, attempt = _invented(word, seed, attempt), attempt + 1
+        stem = _stem_of(word, names)
+        name = names[stem] + word[len(stem) :] if stem else ""
+        attempt = 0
+        while not name or name in all_names:
+            name = _invented(word, seed, attempt)
+            attempt += 1
         names[word] = name
-        taken.add(name)
+        all_names.add(name)
     return names
 
 
-def _texts_of(game: Any) -> tuple[set[str], set[str]]:
+def _stem_of(word: str, names: Mapping[str, str]) -> str:
+    """The word without its ending, where that has a new name already; else empty."""
+    for ending in ("s", "es", "ed", "ing"):
+        stem = word.removesuffix(ending)
+        if stem != word and len(names.get(stem, "")) > 1:
+            return stem
+    return ""
+
+
+def _texts_of(game: AnyGame) -> tuple[set[str], set[str]]:
     """Rules and texts, and texts of actions, of some random episodes."""
     texts = {game.rules(seat) for seat in range(game.num_players)}
     actions: set[str] = set()

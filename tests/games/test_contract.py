@@ -20,7 +20,7 @@ from arena_envs.testing.rules import (
     check_protocol,
     check_split,
 )
-from arena_envs.testing.views import check_refusal
+from arena_envs.testing.texts import check_refusal
 
 OWN = {id: entry for id, entry in registration._entries.items() if not entry.plugin}
 

@@ -8,7 +8,7 @@ import pytest
 
 import arena_envs
 from arena_envs import TERMINAL, GameEnv, registration
-from arena_envs.testing.environment import playable, record, shown
+from arena_envs.testing.environment import episode_snapshots, snapshot, step_argument
 
 IDS = [id for id, entry in registration._entries.items() if not entry.plugin]
 all_games = pytest.mark.parametrize("id", IDS)
@@ -20,18 +20,18 @@ def test_environments_that_are_played_in_turn_do_not_interact(id: str) -> None:
     for seed in range(2):
         env = arena_envs.make(id)
         env.reset(seed=seed)
-        alone.append(record(env, seed))
+        alone.append(episode_snapshots(env, seed))
     envs = [arena_envs.make(id), arena_envs.make(id)]
     rngs = [random.Random(seed) for seed in range(2)]
     together: list[list[Any]] = []
     for seed, env in enumerate(envs):
         env.reset(seed=seed)
-        together.append([shown(env)])
+        together.append([snapshot(env)])
     while any(env.legal_actions() for env in envs):
         for env, rng, seen in zip(envs, rngs, together, strict=True):
             if legal := env.legal_actions():
-                env.step(playable(env, rng.choice(legal)))
-                seen.append(shown(env))
+                env.step(step_argument(env, rng.choice(legal)))
+                seen.append(snapshot(env))
     assert together == alone
 
 
@@ -48,7 +48,7 @@ def test_numpy_integers_are_actions(id: str, kind: type[np.integer[Any]]) -> Non
         pytest.skip(f"{action} is too large")
     env.step(kind(action))
     other.step(action)
-    assert shown(env) == shown(other)
+    assert snapshot(env) == snapshot(other)
     assert all(type(action) is int for action in env.actions)
 
 
@@ -57,7 +57,7 @@ def test_nobody_plays_after_the_end(id: str) -> None:
     env = arena_envs.make(id)
     env.reset(seed=0)
     while legal := env.legal_actions():
-        env.step(playable(env, legal[0]))
+        env.step(step_argument(env, legal[0]))
     returns = env.returns
     with pytest.raises(ValueError, match="can only play None"):
         env.step(0)
@@ -84,7 +84,7 @@ def test_max_turns_truncates(id: str) -> None:
     env.reset(seed=0)
     for _ in range(env.game.num_players if env.game.simultaneous else 1):
         assert not any(env.truncations.values())
-        env.step(playable(env, going_on(env)))
+        env.step(step_argument(env, going_on(env)))
     ended = env.num_turns == env.game.max_turns  # by its rules, of one round
     assert set(env.truncations.values()) == {not ended}
     assert set(env.terminations.values()) == {ended}
@@ -95,7 +95,7 @@ def test_a_forfeit_ends_the_episode_and_pays_what_the_rules_say(id: str) -> None
     for agent in arena_envs.make(id).possible_agents:
         env = arena_envs.make(id)
         env.reset(seed=0)
-        env.step(playable(env, going_on(env)))
+        env.step(step_argument(env, going_on(env)))
         seat = env.possible_agents.index(agent)
         if env.game.num_players > 2:  # the game goes on
             state = env.game_state
@@ -131,4 +131,4 @@ def test_each_observation_is_a_part_of_all(id: str) -> None:
         if not (legal := whole.legal_actions()) or whole.num_turns == 3:
             return
         for env in (whole, features, text):
-            env.step(playable(env, legal[0]))
+            env.step(step_argument(env, legal[0]))

@@ -23,7 +23,7 @@ from arena_envs.games.kits.answers import number_of
 from arena_envs.games.questions import Questions, Task, sources
 from arena_envs.talk import Utterance
 from arena_envs.testing import BrokenPromise, check_game
-from arena_envs.testing.views import HOSTILE
+from arena_envs.testing.texts import HOSTILE
 
 GSM8K = {"question": "Ann has 3 pens. She buys 4. How many?", "answer": "3+4=7\n#### 7"}
 MATH = {

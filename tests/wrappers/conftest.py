@@ -229,6 +229,6 @@ def serve() -> Any:
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An endpoint that is asked again at once when it fails."""
-    monkeypatch.setattr("arena_wrappers.policies.api.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("arena_wrappers.policies.client.FIRST_PAUSE", 0.001)
     with ENDPOINT["serving"]() as server:
         yield server

@@ -6,7 +6,7 @@ from typing import Any
 from arena_envs.game import AnyGame, random_states
 from arena_envs.solvers import information_states
 from arena_wrappers import BotPolicy, Policy, TurnRequest, as_policy
-from arena_wrappers.policies import Seen, without_noise
+from arena_wrappers.policies import TurnView, without_noise
 from arena_wrappers.prompts import PromptOptions, legal_texts
 
 MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more have no constant baseline
@@ -94,8 +94,8 @@ def prepared(policy: Policy | str, game: AnyGame) -> Policy:
         if isinstance(inner, BotPolicy):
             inner.act([r])
         else:
-            seen = Seen(game, r.seat, r.messages, r.legal, [], r.seed, r)
-            scorer(seen, [r.wrap(r.legal[0])])
+            view = TurnView(game, r.seat, r.messages, r.legal, [], r.seed, r)
+            scorer(view, [r.wrap(r.legal[0])])
     return made
 
 

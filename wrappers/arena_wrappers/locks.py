@@ -30,16 +30,16 @@ class Lock:
 
     Args:
         path: the lock file.
-        what: the folder or file that it is of.
+        target: the folder or file that it is of.
 
     Raises:
         InUse: another process has it.
         OSError: the lock file cannot be written.
     """
 
-    def __init__(self, path: Path, what: Path) -> None:
+    def __init__(self, path: Path, target: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = _locked_file(path, what)
+        self._file = _locked_file(path, target)
         self._file.truncate(0)
         self._file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
         self.release = weakref.finalize(self, _release, self._file, path, os.getpid())
@@ -48,34 +48,36 @@ class Lock:
 _locks: "weakref.WeakValueDictionary[Path, Lock]" = weakref.WeakValueDictionary()
 
 
-def lock_of(what: str | Path, *, is_folder: bool = False) -> Lock:
+def lock_of(target: str | Path, *, is_folder: bool = False) -> Lock:
     """The lock on a folder or file; within a process all callers share it.
 
     Args:
-        what: the folder or file, which need not exist.
+        target: the folder or file, which need not exist.
         is_folder: whether it is a folder, which is then made.
 
     Raises:
         InUse: another process has it.
         OSError: the lock file cannot be written.
     """
-    named = Path(what)
-    whole = named.resolve()
-    path = whole / LOCK if is_folder else whole.with_name(f".{whole.name}{LOCK}")
+    target_path = Path(target)
+    resolved = target_path.resolve()
+    path = (
+        resolved / LOCK if is_folder else resolved.with_name(f".{resolved.name}{LOCK}")
+    )
     lock = _locks.get(path)
     if lock is None or not lock.release.alive:
-        lock = _locks[path] = Lock(path, named)
+        lock = _locks[path] = Lock(path, target_path)
     return lock
 
 
 @contextmanager
-def locked(what: str | Path, *, is_folder: bool = False) -> Iterator[Lock]:
+def locked(target: str | Path, *, is_folder: bool = False) -> Iterator[Lock]:
     """Within this context the process has the lock; arguments as for `lock_of`."""
-    lock = lock_of(what, is_folder=is_folder)
+    lock = lock_of(target, is_folder=is_folder)
     yield lock
 
 
-def _locked_file(path: Path, what: Path) -> IO[bytes]:
+def _locked_file(path: Path, target: Path) -> IO[bytes]:
     while True:
         file = open(path, "ab+", buffering=0)  # noqa: SIM115 # it stays open
         try:
@@ -84,7 +86,7 @@ def _locked_file(path: Path, what: Path) -> IO[bytes]:
             if error.errno in _UNSUPPORTED:
                 warnings.warn(
                     f"the file system of {str(path)!r} has no locks; start no second "
-                    f"command that writes into {str(what)!r}",
+                    f"command that writes into {str(target)!r}",
                     stacklevel=4,
                 )
                 return file
@@ -92,7 +94,7 @@ def _locked_file(path: Path, what: Path) -> IO[bytes]:
             holder = file.read().decode(errors="replace") or "another process"
             file.close()
             raise InUse(
-                f"want {str(what)!r} for one command at a time, but {ascii(holder)[1:-1]} "
+                f"want {str(target)!r} for one command at a time, but {ascii(holder)[1:-1]} "
                 "goes on with it; wait until that ends, or stop it"
             ) from error
         if _is_at(file, path):

@@ -209,25 +209,27 @@ class Episode:
             values = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"want an episode as JSON, got {line[:60]!r}") from error
-        values = _checked("the episode", values, cls, _EPISODE_FIELDS)
+        values = _check_fields("the episode", values, cls, _EPISODE_FIELDS)
         turns = [_read_turn(f"turn {i}", t) for i, t in enumerate(values.pop("turns"))]
         return cls(**values, turns=turns)
 
 
 def _turn_json(turn: Turn) -> dict[str, Any]:
     values = {name: getattr(turn, name) for name in _TURN_FIELDS}
-    values["generations"] = [vars(one) for one in turn.generations]
+    values["generations"] = [vars(generation) for generation in turn.generations]
     optional = ("generations", "probes")  # left out where there are none
     return {k: v for k, v in values.items() if v or k not in optional}
 
 
 def _read_turn(where: str, values: Any) -> Turn:
-    values = _checked(where, values, Turn, _TURN_FIELDS)
+    values = _check_fields(where, values, Turn, _TURN_FIELDS)
     generations = [
         Generation(
-            **_checked(f"{where}, generation {i}", one, Generation, _CALL_FIELDS)
+            **_check_fields(
+                f"{where}, generation {i}", generation, Generation, _CALL_FIELDS
+            )
         )
-        for i, one in enumerate(values.pop("generations", ()))
+        for i, generation in enumerate(values.pop("generations", ()))
     ]
     return Turn(**values, generations=tuple(generations))
 
@@ -240,7 +242,7 @@ def storable(text: str) -> str:
     return text.encode(code, errors).decode(code, errors)
 
 
-def listed(values: Any) -> Any:
+def as_list(values: Any) -> Any:
     """A list, as JSON can hold it, of a sequence or an array."""
     if values is None or type(values) is list:
         return values
@@ -253,8 +255,8 @@ def params_of(game: AnyGame) -> dict[str, Any]:
     if not is_dataclass(game):
         return {}
     params = {field.name: getattr(game, field.name) for field in fields(game)}
-    read: dict[str, Any] = json.loads(json.dumps(params, default=repr))
-    return read
+    json_params: dict[str, Any] = json.loads(json.dumps(params, default=repr))
+    return json_params
 
 
 Check = Callable[[Any], bool]
@@ -301,7 +303,10 @@ _SPECIAL = {
     "sample": lambda value: _is_int(value) and 0 <= value < 2**64,
 }  # fields
 _KINDS: dict[Any, Check] = {  # by annotation
-    **{Any: _is_action, int: _is_int, float: _is_number, Message: _is_message},
+    Any: _is_action,
+    int: _is_int,
+    float: _is_number,
+    Message: _is_message,
     dict[str, float]: _is_rewards,
     Mapping[str, float]: _is_rewards,
     Mapping[str, Any]: _is_finite_dict,
@@ -314,12 +319,12 @@ def _check_of(hint: Any) -> Check:
         return _KINDS[hint]
     kind, (inner, *_) = get_origin(hint), (*get_args(hint), None)
     if kind is Sequence:
-        of = _check_of(inner)
-        return lambda value: isinstance(value, list) and all(map(of, value))
+        check_entry = _check_of(inner)
+        return lambda value: isinstance(value, list) and all(map(check_entry, value))
     if kind is not None:  # X | None
         return _optional(_check_of(inner))
-    wanted = dict if is_dataclass(hint) else hint
-    return lambda value: type(value) is wanted
+    value_type = dict if is_dataclass(hint) else hint
+    return lambda value: type(value) is value_type
 
 
 def _fields_of(kind: type) -> dict[str, Check]:
@@ -333,25 +338,25 @@ _CALL_FIELDS = _fields_of(Generation)
 _READER = "; arena_eval.rollouts.read_rollouts reads episodes with credit"
 
 
-def _of_another_file(kind: type, values: Mapping[str, Any]) -> str:
+def _other_file_advice(kind: type, values: Mapping[str, Any]) -> str:
     """What to read in place of a file whose lines are no episodes; "" for a damaged episode."""
     if kind is not Episode or {"game", "turns"} & values.keys():
         return ""
-    what = "the metrics of a run" if "step" in values else "another kind of record"
+    content = "the metrics of a run" if "step" in values else "another kind of record"
     return (
-        f"; the file holds {what}, and no episodes: give a file of episodes, such as "
+        f"; the file holds {content}, and no episodes: give a file of episodes, such as "
         "RUN/episodes.jsonl; arena report RUN shows metrics"
     )
 
 
-def _checked(
+def _check_fields(
     where: str, values: Any, kind: type, checks: dict[str, Check]
 ) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ValueError(f"{where}: want an object, got {values!r:.60}")
     for name, value in values.items():
         if name not in checks:
-            advice = _READER if name == "credit" else _of_another_file(kind, values)
+            advice = _READER if name == "credit" else _other_file_advice(kind, values)
             raise ValueError(f"{where} has an unknown field {name!r:.60}{advice}")
         if not checks[name](value):
             raise ValueError(f"{where}: {name} cannot be {value!r:.60}")
@@ -364,13 +369,15 @@ def _checked(
 
 def without_lost(episodes: Iterable[Episode]) -> list[Episode]:
     """The episodes that are not lost; `Episode.parent` counts those that are kept."""
-    every = list(episodes)
-    numbers = [number for number, one in enumerate(every) if one.lost is None]
-    if len(numbers) == len(every):
-        return every
+    all_episodes = list(episodes)
+    numbers = [
+        number for number, episode in enumerate(all_episodes) if episode.lost is None
+    ]
+    if len(numbers) == len(all_episodes):
+        return all_episodes
     places: dict[int | None, int] = {old: new for new, old in enumerate(numbers)}
     return [
-        replace(every[number], parent=places.get(every[number].parent))
+        replace(all_episodes[number], parent=places.get(all_episodes[number].parent))
         for number in numbers
     ]
 
@@ -461,10 +468,10 @@ def whole_lines(path: Path, start: bytes, first: bytes = b"") -> list[bytes]:
     """
     content = path.read_bytes()
     end = content.rfind(b"\n") + 1
-    rest, begins = content[end:], start if end else first or start
-    if not begins.startswith(rest[: len(begins)]):
+    last_line, begins = content[end:], start if end else first or start
+    if not begins.startswith(last_line[: len(begins)]):
         raise ValueError(
-            f"want an episode at the end of {path}, got {rest[:60]!r}; give a new file"
+            f"want an episode at the end of {path}, got {last_line[:60]!r}; give a new file"
         )
     os.truncate(path, end)
     return content[:end].splitlines(keepends=True)

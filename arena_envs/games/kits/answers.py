@@ -357,11 +357,11 @@ def _number_in_words(text: str) -> Fraction | None:
 def _with_unit(value: Fraction, before: str, after: str) -> Quantity | None:
     """The quantity of a value by what follows it; None where that leaves it in doubt."""
     unit = _UNIT.match(after)
-    rest = after[unit.end() :] if unit else after
-    tail = _TAIL.fullmatch(rest)
+    remainder = after[unit.end() :] if unit else after
+    tail = _TAIL.fullmatch(remainder)
     if tail is None or (
-        re.search(r"[!?]", rest.partition("because")[0])
-        and not (unit and unit["words"] and "?" not in rest)
+        re.search(r"[!?]", remainder.partition("because")[0])
+        and not (unit and unit["words"] and "?" not in remainder)
     ):
         return None
     if aside := tail["aside"]:
@@ -374,8 +374,8 @@ def _with_unit(value: Fraction, before: str, after: str) -> Quantity | None:
         return Quantity(value, is_percent=True)
     if words is None:
         money = re.search(r"[$\u20ac]\s*\Z", before)
-        known = _UNITS.get((money and money[0].strip()) or symbol or "")
-        return Quantity(value, False, *known) if known else Quantity(value)
+        unit_size = _UNITS.get((money and money[0].strip()) or symbol or "")
+        return Quantity(value, False, *unit_size) if unit_size else Quantity(value)
     is_attached = not after[:1].isspace()
     return _named_unit(value, words, is_attached)
 
@@ -384,27 +384,27 @@ def _named_unit(value: Fraction, words: str, is_attached: bool) -> Quantity | No
     """The quantity of a value and the words after it; None if these are no unit."""
     first, *others = re.split(r"\s*/\s*|\s+", words)
     name, _, power = first.partition("^")
-    known = (
+    unit_size = (
         _UNITS.get(name) or _UNITS.get(name.lower())
         if len(name) > 1
         else _UNITS.get(name)
     )
-    known = known or _UNITS.get(
+    unit_size = unit_size or _UNITS.get(
         name.lower().removesuffix("s") if len(name) > 2 else name
     )
-    is_letter = len(name) == 1 and not known and name not in _LETTERS_OF_UNITS
+    is_letter = len(name) == 1 and not unit_size and name not in _LETTERS_OF_UNITS
     is_word = (
         len(name) == 1 and not name.isascii() and unicodedata.category(name) == "Lo"
     )
     if is_letter and not is_word:
         return None
-    if is_attached and not known and not is_word and name not in _LETTERS_OF_UNITS:
+    if is_attached and not unit_size and not is_word and name not in _LETTERS_OF_UNITS:
         return None
     if _DENIAL.search(words) or _BOUND.search(words) or name.lower() in ("of", "x"):
         return None
-    if known is None or others:
+    if unit_size is None or others:
         return Quantity(value)
-    dimension, size = known
+    dimension, size = unit_size
     exponent = int(power or 1)
     return Quantity(value, False, dimension + f"^{power}" * bool(power), size**exponent)
 
@@ -426,8 +426,8 @@ def is_equal_number(right: Quantity, answer: Quantity) -> bool:
     are known: 12 cm is 120 mm and not 12 m.
     """
     if right.is_percent != answer.is_percent and answer.value != right.value:
-        percent, other = (right, answer) if right.is_percent else (answer, right)
-        return percent.value / 100 == other.value
+        percent, plain_number = (right, answer) if right.is_percent else (answer, right)
+        return percent.value / 100 == plain_number.value
     if right.dimension and answer.dimension:
         sizes = [each.value * each.size for each in (right, answer)]
         return right.dimension == answer.dimension and sizes[0] == sizes[1]
@@ -514,9 +514,9 @@ def _letter_by_text(
     choices: Sequence[str], answer: str, reading: Callable[[str], str]
 ) -> str | None:
     """The letter of the choice with this text; "" if several have it, None if none has."""
-    wanted = reading(answer)
-    same = [n for n, choice in enumerate(choices) if reading(choice) == wanted]
-    if not same or not wanted:
+    answer_text = reading(answer)
+    same = [n for n, choice in enumerate(choices) if reading(choice) == answer_text]
+    if not same or not answer_text:
         return None
     return LETTERS[same[0]] if len(same) == 1 else ""
 
@@ -560,8 +560,8 @@ def _names_choice(
         if each != letter
     ]
     return any(
-        other and re.search(rf"(?<!\w){re.escape(other)}(?!\w)", text)
-        for other in others
+        choice_text and re.search(rf"(?<!\w){re.escape(choice_text)}(?!\w)", text)
+        for choice_text in others
     )
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from textarena.envs.registration import ENV_REGISTRY
 
-from arena_envs.testing import BrokenPromise, draw_sample, environment, rules, views
+from arena_envs.testing import BrokenPromise, draw_sample, environment, rules, texts
 from arena_wrappers.adapters import UnsupportedGame
 from arena_wrappers.adapters.textarena import (
     PASSED,
@@ -42,9 +42,9 @@ FORK = multiprocessing.get_context("fork")  # keeps the imports
 CHECKS = (
     rules.check_actions,
     rules.check_returns,
-    views.check_texts,
-    views.check_parse,
-    views.check_hostile_texts,
+    texts.check_texts,
+    texts.check_parse,
+    texts.check_hostile_texts,
     rules.check_forfeit,
     environment.check_pettingzoo,
     environment.check_seeds,

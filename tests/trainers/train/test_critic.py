@@ -22,7 +22,7 @@ from arena_wrappers import (
     TurnRequest,
     play,
 )
-from arena_wrappers.policies import Seen, scorers
+from arena_wrappers.policies import TurnView, scorers
 
 KUHN = arena_envs.make_game("kuhn_poker")
 
@@ -163,7 +163,9 @@ def test_a_critic_scores_the_moves_after_which_its_seat_moves_again(saved):
     score = scorers.make(f"critic:{saved}(num=200)")
     state = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)
     r = TurnRequest.at(KUHN, state, PromptOptions("bare"))
-    passed, bet = score(Seen(KUHN, 0, r.messages, r.legal, [], 1, r), ["pass", "bet"])
+    passed, bet = score(
+        TurnView(KUHN, 0, r.messages, r.legal, [], 1, r), ["pass", "bet"]
+    )
     assert passed == pytest.approx((9 + 1) / 2, abs=0.6)  # a king wins 1 by passes
     assert bet == pytest.approx(1.5, abs=0.1)
 

@@ -14,7 +14,7 @@ from arena_envs.doors import BrokenPromise  # noqa: E402
 from arena_trainers import losses  # noqa: E402
 from arena_trainers.losses import Choice, LossInputs, terms_of  # noqa: E402
 from arena_trainers.train import forward as module  # noqa: E402
-from arena_trainers.weight import Weight
+from arena_trainers.weight import Weight  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 LOGPS, OLD, REFERENCE = [-1.0, -0.5, -2.0], [-1.3, -0.4, -2.0], [-0.8, -0.9, -1.0]

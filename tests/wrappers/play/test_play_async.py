@@ -273,7 +273,7 @@ os._exit(2)
 def test_endpoints_answer_in_a_process_that_was_forked():
     script = """
 import os
-from arena_wrappers.policies.api import Threads
+from arena_wrappers.policies.network import Threads
 threads = Threads("http://localhost", 1)
 def answer():
     return threads.submit(lambda line: 1).future.result(9)

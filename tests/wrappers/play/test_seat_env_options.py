@@ -18,7 +18,7 @@ from arena_wrappers import (
     make_policy,
     play,
 )
-from arena_wrappers.play import bot_of, make_seat_env, seats
+from arena_wrappers.play import bot_of, make_seat_env, seat_env
 
 
 def finish(env: SeatEnv) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def test_missing_packages_for_pictures_are_refused_as_trainers_expect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A TypeError makes Stable-Baselines3's `make_vec_env` try without."""
-    monkeypatch.setattr(seats, "missing_package", lambda: "resvg_py")
+    monkeypatch.setattr(seat_env, "missing_package", lambda: "resvg_py")
     with pytest.raises(TypeError, match=r"pip install '\.\[render\]'"):
         gymnasium.make("arena/KuhnPoker-v0", render_mode="rgb_array")
 

@@ -29,12 +29,12 @@ from arena_wrappers.policies import (
     Asks,
     AsyncAgentPolicy,
     Rollouts,
-    Seen,
     SolverValues,
+    TurnView,
+    add_instruction,
     agents,
     roles,
     scorers,
-    told,
 )
 from arena_wrappers.policies.agents import MAX_CALLS, calculated
 
@@ -81,7 +81,7 @@ def every_agent() -> dict[str, AgentPolicy]:
     return {name: AgentPolicy(agents.find(name), Talker()) for name in agents.names()}
 
 
-def alone(seen: Seen) -> Asks:
+def alone(seen: TurnView) -> Asks:
     said = yield Ask("me", seen.messages)
     return Reply(said.text)
 
@@ -147,28 +147,28 @@ def test_records_refuse_other_generations(generations, message):
         Episode.from_json(json.dumps(values))
 
 
-def raising(seen: Seen) -> Asks:
+def raising(seen: TurnView) -> Asks:
     yield Ask("me", seen.messages)
     raise LookupError("no plan")
 
 
-def endless(seen: Seen) -> Asks:
+def endless(seen: TurnView) -> Asks:
     while True:
         yield Ask("me", seen.messages)
 
 
-def silent(seen: Seen) -> Asks:
+def silent(seen: TurnView) -> Asks:
     yield Ask("me", seen.messages)
     return None  # type: ignore[return-value]
 
 
-def counting(seen: Seen) -> Asks:
+def counting(seen: TurnView) -> Asks:
     yield 3  # type: ignore[misc]
     return Reply("x")
 
 
 @roles("me")
-def stranger(seen: Seen) -> Asks:
+def stranger(seen: TurnView) -> Asks:
     yield Ask("you", seen.messages)
     return Reply("")
 
@@ -196,7 +196,7 @@ def test_an_exception_of_an_agent_is_raised_by_default():
 
 
 def test_one_failing_turn_loses_no_other_episode():
-    def unlucky(seen: Seen) -> Asks:
+    def unlucky(seen: TurnView) -> Asks:
         if "hold J" in seen.messages[-1]["content"]:
             raise LookupError("no plan")
         said = yield Ask("me", seen.messages)
@@ -295,13 +295,13 @@ def test_a_scorer_or_a_search_picks_the_winning_move(how):
 KUHN = make_game("kuhn_poker")
 
 
-def in_kuhn(*cards_and_moves: int) -> Seen:
+def in_kuhn(*cards_and_moves: int) -> TurnView:
     """A turn after two cards (0 is a jack) and moves (1 is a bet)."""
     state = KUHN.initial_state()
     for action in cards_and_moves:
         state = KUHN.apply(state, action)
     r = TurnRequest.at(KUHN, state, PromptOptions("bare"))
-    return Seen(KUHN, r.seat, r.messages, r.legal, [], r.seed, r)
+    return TurnView(KUHN, r.seat, r.messages, r.legal, [], r.seed, r)
 
 
 MOVES = ["pass", "bet", "nothing"]
@@ -486,4 +486,7 @@ def test_strings_that_name_no_agent_are_refused(spec, message):
 
 def test_told_keeps_the_roles_of_messages():
     prompt = [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]
-    assert told("c", prompt) == [prompt[0], {"role": "user", "content": "b\n\nc"}]
+    assert add_instruction("c", prompt) == [
+        prompt[0],
+        {"role": "user", "content": "b\n\nc"},
+    ]

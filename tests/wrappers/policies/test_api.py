@@ -199,7 +199,7 @@ def test_an_error_with_status_200_is_told_in_the_servers_words(
 def test_an_answer_without_end_times_out(
     endpoint: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arena_wrappers.policies.api.WHOLE", 3)
+    monkeypatch.setattr("arena_wrappers.policies.client.WHOLE", 3)
     endpoint.behaviour = lambda number: "drip"
     (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url, timeout=0.1), 1)
     assert "began an answer and did not end it within 0.3 s" in episode.lost

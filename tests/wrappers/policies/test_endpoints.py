@@ -2,7 +2,7 @@
 
 import pytest
 
-from arena_wrappers.policies.api import host_of, key_for, read_endpoint
+from arena_wrappers.policies.endpoints import host_of, key_for, read_endpoint
 
 
 @pytest.fixture(autouse=True)

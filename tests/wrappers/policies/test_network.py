@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from arena_wrappers import play_async
-from arena_wrappers.policies import api
-from arena_wrappers.policies.api import (
-    ChatAPIPolicy,
+from arena_wrappers.policies import network
+from arena_wrappers.policies.api import ChatAPIPolicy
+from arena_wrappers.policies.network import (
     Connection,
     Threads,
     Unreachable,
@@ -103,7 +103,7 @@ def test_a_server_that_sends_a_little_for_ever_is_late(listen, first, more):
 
 
 def test_an_answer_without_end_is_refused(listen, monkeypatch):
-    monkeypatch.setattr(api, "MAX_CONTENT", 1)
+    monkeypatch.setattr(network, "MAX_CONTENT", 1)
     with (
         closing(Connection(listen(answer_each))) as line,
         pytest.raises(ValueError, match="at most 1 bytes"),

@@ -21,7 +21,7 @@ from arena_wrappers import (
     parse_reply,
 )
 from arena_wrappers.prompts import legal_texts, neutralise
-from arena_wrappers.prompts.messages import language_named
+from arena_wrappers.prompts.languages import find_language
 
 KUHN = arena_envs.make_game("kuhn_poker")
 DEALT = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)
@@ -344,7 +344,7 @@ def test_translated_prompts_say_all_that_english_ones_say(id, language):
 @pytest.mark.parametrize("num_colors", range(1, 6))
 def test_hanabi_of_any_size_is_translated(language, num_colors):
     game = arena_envs.make_game("hanabi", num_colors=num_colors)
-    told = language_named(language).translated(game, game.rules(1))
+    told = find_language(language).translated(game, game.rules(1))
     assert "in each color" not in told
     assert all(color in told for color in COLORS[:num_colors])
 

@@ -11,7 +11,7 @@ from arena_wrappers import Episode, InvalidReply, Turn
 from arena_wrappers.prompts import (
     PromptOptions,
     after_reasoning,
-    reply_format_named,
+    find_reply_format,
     seat_options,
 )
 
@@ -165,7 +165,7 @@ def answer_span(reply: str, options: PromptOptions) -> tuple[int, int] | None:
     if isinstance(visible_reply, InvalidReply):
         return None
     num_skipped = len(reply) - len(visible_reply)
-    reply_format = reply_format_named(options.reply_format)
+    reply_format = find_reply_format(options.reply_format)
     answers = reply_format.answers(visible_reply)
     if options.parsing == "strict":
         answer = reply_format.extract(visible_reply)

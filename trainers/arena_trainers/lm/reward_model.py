@@ -25,7 +25,7 @@ from arena_trainers.lm.models import (
     model_folder,
 )
 from arena_trainers.lm.prompt_file import read_prompt_file
-from arena_wrappers.policies import Scorer, Seen
+from arena_wrappers.policies import Scorer, TurnView
 from arena_wrappers.prompts import DATE, Message, PromptOptions
 
 Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of its reply
@@ -205,7 +205,7 @@ def scorer(path: str) -> Scorer:
     check_reward_model(path)
     load = cache(partial(RewardModel.from_pretrained, path))
 
-    def score(seen: Seen, replies: Sequence[str]) -> list[float]:
+    def score(seen: TurnView, replies: Sequence[str]) -> list[float]:
         model = load()
         return model.score([model.encode(seen.messages, text) for text in replies])
 

@@ -9,7 +9,10 @@ from arena_envs.extras import import_extra
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_wrappers.policies import Reply
-from arena_wrappers.policies.api import Call, ChatAPIPolicy, Client, read_endpoint
+from arena_wrappers.policies.api import ChatAPIPolicy
+from arena_wrappers.policies.client import Client
+from arena_wrappers.policies.endpoints import read_endpoint
+from arena_wrappers.policies.network import Call
 from arena_wrappers.prompts import PromptOptions
 
 if TYPE_CHECKING:

@@ -105,7 +105,7 @@ from arena_trainers.train.records import PER_TOKEN_LOSSES, TrainingRow
 from arena_wrappers import BotPolicy, TurnRequest, make_policy, messages, turn_seed
 from arena_wrappers.play import turn_states
 from arena_wrappers.policies import own_prompt
-from arena_wrappers.prompts import reply_format_named
+from arena_wrappers.prompts import find_reply_format
 
 
 def is_zero3(accelerator: Any) -> bool:
@@ -1445,7 +1445,7 @@ class Teacher:
         of_row, asked = self._asked(places)
         probs = dict(zip(asked, self._probs([*asked.values()]), strict=True))
         policy = self.trainer.policy
-        wrap = reply_format_named(self.trainer.args.reply_format).wrap
+        wrap = find_reply_format(self.trainer.args.reply_format).wrap
         replies = {
             (i, a): [
                 *policy.chat.reply_ids(rows[i].prompt_ids, wrap(text)),

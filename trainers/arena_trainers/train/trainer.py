@@ -133,7 +133,7 @@ from arena_trainers.train.saved import Saved, whole_checkpoint
 from arena_trainers.train.together import check_together
 from arena_wrappers import AgentPolicy, Episode, Policy
 from arena_wrappers.policies.agents import agent_of, by_seat
-from arena_wrappers.prompts import reply_format_named
+from arena_wrappers.prompts import find_reply_format
 
 
 class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
@@ -317,7 +317,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             batch = row_tensors(self._rows, self)
         with self.clock.part("training"):
             turns = [turn for episode in self.last_episodes for turn in episode.turns]
-            wrap = reply_format_named(self.args.reply_format).wrap
+            wrap = find_reply_format(self.args.reply_format).wrap
             self.policy.check_scored(turns, wrap)
             self.forward.agreement.check(self._rows)
             batch.update(self.forward.scored_before(batch, self._rows))

@@ -28,14 +28,14 @@ def check_version(package: str, extra: str, low: str, high: str) -> None:
         ImportError: names the extra.
     """
     try:
-        found = version(package)
+        installed_version = version(package)
     except PackageNotFoundError:
         raise ImportError(
             f"{package} is not installed; {install_advice(extra)}"
         ) from None
-    if not _parts(low) <= _parts(found) < _parts(high):
+    if not _parts(low) <= _parts(installed_version) < _parts(high):
         warnings.warn(
-            f"{package} {found} is untested here: tested are versions from {low} to below "
+            f"{package} {installed_version} is untested here: tested are versions from {low} to below "
             f"{high}; install one of these if something fails",
             stacklevel=3,
         )
@@ -72,7 +72,7 @@ class OpenMasks(BaseWrapper[str, Any, Any]):
     """
 
     def observe(self, agent: str) -> Any:
-        seen: Any = super().observe(agent)
-        if not seen["action_mask"].any():
-            seen["action_mask"][:] = 1
-        return seen
+        observation: Any = super().observe(agent)
+        if not observation["action_mask"].any():
+            observation["action_mask"][:] = 1
+        return observation

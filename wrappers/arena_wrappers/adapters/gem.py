@@ -15,8 +15,8 @@ check_version("gem-llm", "gem", "0.1", "0.2")
 from gem.core import Env  # noqa: E402  # after the check
 from gem.envs.registration import register  # noqa: E402
 
-from arena_wrappers.play import SeatSession  # noqa: E402
-from arena_wrappers.prompts import reply_format_named  # noqa: E402
+from arena_wrappers.play import Opponents, Seat, SeatSession  # noqa: E402
+from arena_wrappers.prompts import find_reply_format  # noqa: E402
 
 
 class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
@@ -44,18 +44,18 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
     def __init__(
         self,
         game: str,
-        seat: Any = 0,
-        opponents: Any = "random",
+        seat: Seat = 0,
+        opponents: Opponents = "random",
         reply_format: str = "boxed",
         seed: int | None = None,
         **params: Any,
     ) -> None:
         super().__init__()
-        given = {"opponents": opponents, "reply_format": reply_format, **params}
-        self._again = partial(GemEnv, game=game, seat=seat, **given)
+        arguments = {"opponents": opponents, "reply_format": reply_format, **params}
+        self._again = partial(GemEnv, game=game, seat=seat, **arguments)
         prompt = {"reply_format": reply_format}
         self._session = SeatSession(game, seat, opponents, prompt=prompt, **params)
-        self._wrap = reply_format_named(reply_format).wrap
+        self._wrap = find_reply_format(reply_format).wrap
         self._seed = seed
         self._rng = random.Random(seed)
 
@@ -66,8 +66,8 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
         if seed is not None:
             self._rng = random.Random(seed)
         prompt = self._session.reset(seed)
-        shown = "\n\n".join(message["content"] for message in prompt)
-        return shown, self._session.info()
+        text = "\n\n".join(message["content"] for message in prompt)
+        return text, self._session.info()
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         prompt, reward, done, info = self._session.step(action)
@@ -96,10 +96,10 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
             raise ValueError(
                 f"want no new arguments with same_state=True, got {sorted(kwargs)}"
             )
-        other = self._again(opponents=self._session.opponents)
-        other._session.restore(self._session.save())
-        other._rng.setstate(self._rng.getstate())
-        return other
+        twin = self._again(opponents=self._session.opponents)
+        twin._session.restore(self._session.save())
+        twin._rng.setstate(self._rng.getstate())
+        return twin
 
 
 for _info in arena_envs.game_infos():

@@ -72,10 +72,10 @@ def game_task(
     checked_timeout(timeout)
     (probe,) = plans_of(game, "random", [0], [0])
     single = isinstance(players, str) or not isinstance(players, Sequence)
-    named: Any = [players] * len(probe.policies) if single else players
+    player_specs: Any = [players] * len(probe.policies) if single else players
     seats = [
         RoleModel(f"player_{i}") if player == MODEL else player
-        for i, player in enumerate(named)
+        for i, player in enumerate(player_specs)
     ]
     (plan,) = plans_of(probe.env_fn, seats, [0], [0])
     samples = [
@@ -116,7 +116,10 @@ def game_returns() -> Scorer:
         record = state.store.get(RECORD)
         if record is None:
             return Score.unscored(explanation="a limit of Inspect's ended the sample")
-        returns = {f"player_{i}": paid for i, paid in enumerate(record["returns"])}
+        returns = {
+            f"player_{i}": seat_return
+            for i, seat_return in enumerate(record["returns"])
+        }
         return Score(value=returns, metadata=record)
 
     return score
@@ -165,9 +168,11 @@ def _record(episode: Episode) -> dict[str, Any]:
 
 def _transcript(episode: Episode) -> list[Any]:
     """Prompt and reply of each turn; the whole prompts are in Inspect's model events."""
-    shown: list[Any] = []
+    messages: list[Any] = []
     for turn in episode.turns:
-        told = {"metadata": {"agent": f"player_{turn.seat}"}}
-        shown.append(ChatMessageUser(content=turn.messages[-1]["content"], **told))
-        shown.append(ChatMessageAssistant(content=turn.reply, **told))
-    return shown
+        metadata = {"metadata": {"agent": f"player_{turn.seat}"}}
+        messages.append(
+            ChatMessageUser(content=turn.messages[-1]["content"], **metadata)
+        )
+        messages.append(ChatMessageAssistant(content=turn.reply, **metadata))
+    return messages

@@ -40,9 +40,9 @@ def make_server(opponents: Opponents = "random", seed: int | None = None) -> MCP
         """Adds a tool, whose errors the agent reads."""
 
         @wraps(play)
-        def checked(**given: Any) -> Any:
+        def checked(**arguments: Any) -> Any:
             try:
-                return play(**given)
+                return play(**arguments)
             except (ValueError, TypeError, ImportError, NoReplyError) as error:
                 raise ToolError(str(error)) from error
 

@@ -22,7 +22,7 @@ from openenv.core.env_server.types import (  # noqa: E402
 
 from arena_wrappers.play import Opponents, Seat, SeatSession  # noqa: E402
 from arena_wrappers.policies import SharedPolicy  # noqa: E402
-from arena_wrappers.prompts import reply_format_named  # noqa: E402
+from arena_wrappers.prompts import Message, find_reply_format  # noqa: E402
 
 
 class GameAction(Action):  # type: ignore[misc]  # OpenEnv is not annotated here
@@ -87,10 +87,12 @@ class Served(Environment):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         prompt = {"reply_format": reply_format}
-        own: Any = "all" if seat is None else seat
+        seat_of_client: Any = "all" if seat is None else seat
         others = () if seat is None else opponents
-        self._session = SeatSession(game, own, others, prompt=prompt, **params)
-        self._wrap = reply_format_named(reply_format).wrap
+        self._session = SeatSession(
+            game, seat_of_client, others, prompt=prompt, **params
+        )
+        self._wrap = find_reply_format(reply_format).wrap
         self._state = State()
 
     def reset(
@@ -99,23 +101,27 @@ class Served(Environment):  # type: ignore[misc]
         for name in options.keys() - {"sample"}:
             advice = did_you_mean(name, ["seed", "sample", "episode_id"])
             raise ValueError(f"unknown option {name!r} of reset; {advice}")
-        shown = self._session.reset(seed, options=options)
+        messages = self._session.reset(seed, options=options)
         self._state = State(episode_id=episode_id)
-        return self._observation(shown, None, False, self._session.info())
+        return self._observation(messages, None, False, self._session.info())
 
     def step(self, action: GameAction, timeout_s: float | None = None) -> Any:
-        told = self._session.step(action.text)
+        step_result = self._session.step(action.text)
         self._state.step_count += 1
-        return self._observation(*told)
+        return self._observation(*step_result)
 
     def _observation(
-        self, shown: Any, reward: float | None, done: bool, info: dict[str, Any]
+        self,
+        messages: list[Message],
+        reward: float | None,
+        done: bool,
+        info: dict[str, Any],
     ) -> GameObservation:
         return GameObservation(
             done=done,
             reward=reward,
             agent=info["agent"],
-            messages=shown,
+            messages=messages,
             legal_actions=info["legal"],
             rewards=info["rewards"],
             returns=info["outcome"]["returns"] if done else [],
@@ -150,8 +156,8 @@ def environment_maker(
     shared: Any = ()
     if seat is not None:
         single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
-        named: Any = [opponents] if single else opponents
-        shared = [SharedPolicy(one, MAX_SECONDS) for one in named]
+        opponent_list: Any = [opponents] if single else opponents
+        shared = [SharedPolicy(opponent, MAX_SECONDS) for opponent in opponent_list]
         shared = shared[0] if single else shared
     (make := partial(Served, game, seat, shared, reply_format, **params))()
     return make
@@ -175,16 +181,16 @@ def export(
     environment_maker(game, *arguments, **params)
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"want a new or empty folder, got {folder}; name another")
-    called = [repr(given) for given in (game, *arguments)]
-    called += [f"{name}={value!r}" for name, value in params.items()]
-    given = {"game": game, "name": re.sub(r"\W+", "_", game).strip("_")}
+    call = [repr(argument) for argument in (game, *arguments)]
+    call += [f"{name}={value!r}" for name, value in params.items()]
+    fields = {"game": game, "name": re.sub(r"\W+", "_", game).strip("_")}
     limits = {"sessions": sessions, "timeout": timeout}
     templates = Path(__file__).parent / "space"
     for template in filter(Path.is_file, templates.rglob("*.tmpl")):
         path = folder / template.relative_to(templates).with_suffix("")
         path.parent.mkdir(parents=True, exist_ok=True)
         text = Template(template.read_text("utf-8"))
-        filled = text.substitute(given, arguments=", ".join(called), **limits)
+        filled = text.substitute(fields, arguments=", ".join(call), **limits)
         path.write_text(filled, "utf-8")
 
 

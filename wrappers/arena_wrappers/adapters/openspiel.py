@@ -67,8 +67,8 @@ def loaded(name: str) -> Any:
         if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
             game = pyspiel.convert_to_turn_based(game)
     except pyspiel.SpielError as error:
-        what = str(error).splitlines()[0][:200]
-        raise UnsupportedGame(f"OpenSpiel cannot load {name!r}: {what}") from error
+        reason = str(error).splitlines()[0][:200]
+        raise UnsupportedGame(f"OpenSpiel cannot load {name!r}: {reason}") from error
     return game
 
 
@@ -132,15 +132,17 @@ def tree_text(name: str) -> str:
             spiel_state(name, node).current_player(),
         )
         if player == TERMINAL:
-            what = "returns " + " ".join(f"{paid:g}" for paid in spiel.returns())
+            description = "returns " + " ".join(
+                f"{seat_return:g}" for seat_return in spiel.returns()
+            )
         elif player == CHANCE:
-            what = "chance"
+            description = "chance"
         else:
             key = player, _set_of(spiel, player)
-            what = f"player_{player}, set {sets.setdefault(key, len(sets) + 1)}"
+            description = f"player_{player}, set {sets.setdefault(key, len(sets) + 1)}"
             label = _set_label(spiel, player)
-            what += f" {label}" if label else ""
-        lines.append(f"{'  ' * len(node)}{_edge(name, node)}: {what}")
+            description += f" {label}" if label else ""
+        lines.append(f"{'  ' * len(node)}{_edge(name, node)}: {description}")
     return "\n".join(lines)
 
 
@@ -326,7 +328,10 @@ class OpenSpielGame(BaseGame[State, int]):
         return (*state, int(action))
 
     def returns(self, state: State) -> Sequence[float]:
-        return [float(paid) for paid in spiel_state(self.name, state).returns()]
+        return [
+            float(seat_return)
+            for seat_return in spiel_state(self.name, state).returns()
+        ]
 
     def information_state(self, state: State, seat: int) -> Any:
         if self._is_of_a_file:
@@ -371,7 +376,7 @@ class OpenSpielGame(BaseGame[State, int]):
         is_over = self.current_player(state) == TERMINAL
         return self.returns(state)[seat] if is_over else None
 
-    def _told(self, state: State, seat: int) -> str:
+    def _history_text(self, state: State, seat: int) -> str:
         """What a seat has done, and what it knows of its place, in a game of a file."""
         lines = []
         for key, action in self._visits(state, seat):
@@ -379,20 +384,27 @@ class OpenSpielGame(BaseGame[State, int]):
             lines.append(
                 f"At {place} you chose {action}." if action else f"Now: {place}."
             )
-        paid = self._end(state, seat)
+        seat_return = self._end(state, seat)
         return "\n".join(
-            [*lines, *([] if paid is None else [f"Your return: {paid:g}."])]
+            [
+                *lines,
+                *([] if seat_return is None else [f"Your return: {seat_return:g}."]),
+            ]
         )
 
     def observe(self, state: State, seat: int) -> str:
-        is_told = self._is_of_a_file
-        text = self._told(state, seat) if is_told else self._seen(state, seat, "string")
+        has_history_text = self._is_of_a_file
+        text = (
+            self._history_text(state, seat)
+            if has_history_text
+            else self._information(state, seat, "string")
+        )
         turn = "\nYour turn." if self.current_player(state) == seat else ""
         return f"You are player_{seat}.\n{ascii_lines(text)}".strip() + turn
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         if not self._is_of_a_file:
-            return np.array(self._seen(state, seat, "tensor"), np.float32)
+            return np.array(self._information(state, seat, "tensor"), np.float32)
         values = np.zeros(len(self._sets) + 1, np.float32)
         for end in range(len(state) + 1):
             spiel = spiel_state(self.name, state[:end])
@@ -426,41 +438,41 @@ class OpenSpielGame(BaseGame[State, int]):
         """
         if self.information == "perfect":
             return state
-        wanted = [self._known(state[:end], seat) for end in range(len(state) + 1)]
+        views = [self._view(state[:end], seat) for end in range(len(state) + 1)]
         visits = iter(range(MAX_VISITED))
-        found = next(self._alike((), wanted, seat, rng, visits), None)
-        if found is None:
+        twin = next(self._alike((), views, seat, rng, visits), None)
+        if twin is None:
             raise UnsupportedGame(
                 f"no state of OpenSpiel's {self.name!r} that player_{seat} cannot tell from "
                 f"this one was found in {MAX_VISITED} nodes; use a policy without search"
             )
-        return found
+        return twin
 
     def _alike(
         self,
         state: State,
-        wanted: Sequence[Any],
+        views: Sequence[Any],
         seat: int,
         rng: random.Random,
         visits: Iterator[int],
     ) -> Iterator[State]:
         depth = len(state)
-        if self._known(state, seat) != wanted[depth] or next(visits, None) is None:
+        if self._view(state, seat) != views[depth] or next(visits, None) is None:
             return
-        if depth == len(wanted) - 1:
+        if depth == len(views) - 1:
             yield state
             return
         actions = [a for a, _ in self.chance_outcomes(state)]
         actions = actions or list(self.legal_actions(state))
         rng.shuffle(actions)
         for action in actions:
-            yield from self._alike((*state, action), wanted, seat, rng, visits)
+            yield from self._alike((*state, action), views, seat, rng, visits)
 
-    def _known(self, state: State, seat: int) -> Any:
+    def _view(self, state: State, seat: int) -> Any:
         """The player to move, and the information state of a seat."""
         return self.current_player(state), self.information_state(state, seat)
 
-    def _seen(self, state: State, seat: int, form: str) -> Any:
+    def _information(self, state: State, seat: int, form: str) -> Any:
         kind, names = loaded(self.name).get_type(), ["observation", "information_state"]
         if self.information != "perfect":
             names.reverse()
@@ -517,7 +529,7 @@ def _short_name(game: AnyGame) -> str:
 def _type_of(game: AnyGame, name: str) -> Any:
     kind = pyspiel.GameType
     hides = game.information == "imperfect" or game.simultaneous
-    known, utility, mode = kind.Information, kind.Utility, kind.ChanceMode
+    information, utility, mode = kind.Information, kind.Utility, kind.ChanceMode
     sums = utility.IDENTICAL if game.kind == "cooperative" else utility.GENERAL_SUM
     has_chance = game.max_chance_nodes != 0
     return kind(
@@ -525,7 +537,9 @@ def _type_of(game: AnyGame, name: str) -> Any:
         long_name=repr(game),
         dynamics=kind.Dynamics.SEQUENTIAL,
         chance_mode=mode.EXPLICIT_STOCHASTIC if has_chance else mode.DETERMINISTIC,
-        information=known.IMPERFECT_INFORMATION if hides else known.PERFECT_INFORMATION,
+        information=information.IMPERFECT_INFORMATION
+        if hides
+        else information.PERFECT_INFORMATION,
         utility=utility.ZERO_SUM if game.zero_sum else sums,
         reward_model=kind.RewardModel.TERMINAL,
         max_num_players=game.num_players,
@@ -606,7 +620,7 @@ def _state_class(game: AnyGame) -> Any:
         def returns(self) -> list[float]:
             if not self.is_terminal():
                 return [0.0] * game.num_players
-            return [float(paid) for paid in game.returns(self.state)]
+            return [float(seat_return) for seat_return in game.returns(self.state)]
 
         def information_state_string(self, player: int | None = None) -> str:
             player = self.current_player() if player is None else player

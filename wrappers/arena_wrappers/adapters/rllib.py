@@ -49,14 +49,14 @@ class RLlibEnv(MultiAgentEnv):  # type: ignore[misc]  # RLlib is not annotated
             )
         self.possible_agents = self.env.possible_agents
         self.agents = self.possible_agents[:]
-        seen = self.env.observation_space("player_0")
+        seat_space = self.env.observation_space("player_0")
         mask = spaces.Box(0.0, 1.0, (num_actions,), np.float32)
         space = spaces.Dict(
-            {"observations": seen["observation"], "action_mask": mask}  # type: ignore[index]
+            {"observations": seat_space["observation"], "action_mask": mask}  # type: ignore[index]
         )
         self.observation_spaces = dict.fromkeys(self.possible_agents, space)
-        played = self.env.action_space("player_0")
-        self.action_spaces = dict.fromkeys(self.possible_agents, played)
+        action_space = self.env.action_space("player_0")
+        self.action_spaces = dict.fromkeys(self.possible_agents, action_space)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -68,7 +68,7 @@ class RLlibEnv(MultiAgentEnv):  # type: ignore[misc]  # RLlib is not annotated
     def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         env = self.env
         env.step(actions[env.agent_selection])
-        rewards = {a: paid + self._unpaid[a] for a, paid in env.rewards.items()}
+        rewards = {a: reward + self._unpaid[a] for a, reward in env.rewards.items()}
         self._unpaid = dict.fromkeys(self.possible_agents, 0.0)
         ended, cut = any(env.terminations.values()), any(env.truncations.values())
         seers = self.possible_agents if ended or cut else [env.agent_selection]
@@ -81,14 +81,17 @@ class RLlibEnv(MultiAgentEnv):  # type: ignore[misc]  # RLlib is not annotated
         )
 
     def _observations(self, agents: list[str]) -> dict[str, Any]:
-        found = {}
+        observations = {}
         for agent in agents:
-            seen = self.env.observe(agent)
-            mask = seen["action_mask"].astype(np.float32)
+            observation = self.env.observe(agent)
+            mask = observation["action_mask"].astype(np.float32)
             if not mask.any():  # RLlib samples after the end, too
                 mask[:] = 1.0
-            found[agent] = {"observations": seen["observation"], "action_mask": mask}
-        return found
+            observations[agent] = {
+                "observations": observation["observation"],
+                "action_mask": mask,
+            }
+        return observations
 
 
 def seat_policies(*names: str, frozen: Collection[str] = ()) -> dict[str, Any]:
@@ -104,8 +107,8 @@ def seat_policies(*names: str, frozen: Collection[str] = ()) -> dict[str, Any]:
         return seats[agent]
 
     trained = sorted({*names} - {*frozen})
-    found = {"policies": {*names}, "policies_to_train": trained}
-    return {**found, "policy_mapping_fn": of_agent}
+    arguments = {"policies": {*names}, "policies_to_train": trained}
+    return {**arguments, "policy_mapping_fn": of_agent}
 
 
 def masked_modules(multi_agent: Mapping[str, Any], **model: Any) -> Any:

@@ -72,26 +72,30 @@ class Position:
         env: the environment; it is not changed.
         shows: what a player reads, from the player and the messages sent to it.
         generators: states of Python's and numpy's global generators, which TextArena uses.
-        own: the actions of each player.
+        texts_by_player: the actions of each player.
     """
 
     def __init__(
-        self, env: Any, shows: Callable[..., Any], generators: Any, own: Any
+        self,
+        env: Any,
+        shows: Callable[[Any, int], str],
+        generators: Sequence[Any],
+        texts_by_player: tuple[tuple[str, ...], ...],
     ) -> None:
         self._env, self._shows, self._generators = env, shows, generators
-        self.own: tuple[tuple[str, ...], ...] = own
-        self._taken: dict[str, bool] = {}
+        self.texts_by_player = texts_by_player
+        self._is_legal: dict[str, bool] = {}
         self.raised: Exception | None = None  # by TextArena, at a text
         self.is_over = bool(env.state.done)
         self.player = int(env.state.current_player_id)
 
     def takes(self, action: str) -> bool:
         """Whether TextArena takes an action."""
-        if action not in self._taken:
-            if len(self._taken) > 2 * MAX_TRIED:
-                self._taken.clear()
-            self._taken[action] = self.after(action) is not None
-        return self._taken[action]
+        if action not in self._is_legal:
+            if len(self._is_legal) > 2 * MAX_TRIED:
+                self._is_legal.clear()
+            self._is_legal[action] = self.after(action) is not None
+        return self._is_legal[action]
 
     def after(self, action: str) -> "Position | None":
         """The position after an action; None if TextArena refuses it."""
@@ -112,9 +116,9 @@ class Position:
         del env.state.set_invalid_move
         if refused:
             return None
-        own = list(self.own)
-        own[self.player] = (*own[self.player], action)
-        return Position(env, self._shows, after, tuple(own))
+        texts_by_player = list(self.texts_by_player)
+        texts_by_player[self.player] = (*texts_by_player[self.player], action)
+        return Position(env, self._shows, after, tuple(texts_by_player))
 
     def read(self, text: str) -> str:
         """The action that a text names: a listed one, or any that TextArena takes.
@@ -123,9 +127,9 @@ class Position:
             IllegalAction: TextArena refuses the text.
         """
         text = text.strip().replace("[ ", "[")  # as `break_markup` shows brackets
-        listed = {fold(name): action for name, action in self.listed.items()}
-        found = listed.get(fold(text.removeprefix("[").removesuffix("]")))
-        return self._accepted(text) if found is None else found
+        action_of = {fold(name): action for name, action in self.listed_actions.items()}
+        listed_action = action_of.get(fold(text.removeprefix("[").removesuffix("]")))
+        return self._accepted(text) if listed_action is None else listed_action
 
     def _accepted(self, text: str) -> str:
         """The text, or the text in brackets, as TextArena takes it."""
@@ -136,31 +140,31 @@ class Position:
         raise IllegalAction(f"want an action that the game takes, got {text[:80]!r}")
 
     @cached_property
-    def listed(self) -> dict[str, str]:
+    def listed_actions(self) -> dict[str, str]:
         """Actions by name: those that the player's texts give in brackets and that are taken."""
         if self.is_over:
             return {}
         messages = self.sent(self.player)
         sent = [text for sender, text, _ in messages if sender == ta.GAME_ID]
-        given = dict.fromkeys(LISTED.findall("\n".join(sent)))
-        found: dict[str, str] = {}
-        taken: set[str] = set()
-        for name in islice(_variants(given), MAX_TRIED):
-            if fold(name) in taken or (found and name in WORDS):
+        bracketed = dict.fromkeys(LISTED.findall("\n".join(sent)))
+        action_of: dict[str, str] = {}
+        folded_names: set[str] = set()
+        for name in islice(_variants(bracketed), MAX_TRIED):
+            if fold(name) in folded_names or (action_of and name in WORDS):
                 continue
             try:
                 action = self._accepted(name)
             except IllegalAction:
                 continue
-            taken.add(fold(name))
-            found[name] = action
-        return found
+            folded_names.add(fold(name))
+            action_of[name] = action
+        return action_of
 
     def sent(self, player: int) -> list[Any]:
         """All messages sent to a player: sender, text and type."""
         return list(self._env.state.observations[player])
 
-    def shown(self, player: int) -> str:
+    def observation(self, player: int) -> str:
         """The player's text, in ASCII, without markup of chat templates."""
         text = break_markup(as_ascii(self._shows(self._env, player))).strip()
         if len(text) > MAX_SHOWN:
@@ -171,17 +175,20 @@ class Position:
     def rewards(self) -> list[float]:
         """The reward of each player at the end."""
         rewards, _ = copy.deepcopy(self._env).close()
-        paid = rewards or {}
-        return [float(paid.get(player, 0.0)) for player in range(len(self.own))]
+        reward_of = rewards or {}
+        return [
+            float(reward_of.get(player, 0.0))
+            for player in range(len(self.texts_by_player))
+        ]
 
 
-def _variants(given: Iterable[str]) -> Iterator[str]:
+def _variants(bracketed: Iterable[str]) -> Iterator[str]:
     """Names of actions: as given, then with other numbers and squares, then plain words.
 
     >>> list(_variants(["col 4"]))[:4]
     ['col 4', 'col 0', 'col 1', 'col 2']
     """
-    names = [MARKS.sub(" ", as_ascii(inner)).strip() for inner in given]
+    names = [MARKS.sub(" ", as_ascii(inner)).strip() for inner in bracketed]
     names = [name for name in names if name]
     yield from names
     for name in names:
@@ -190,8 +197,8 @@ def _variants(given: Iterable[str]) -> Iterator[str]:
         pairs = zip(numbers, [*numbers[1:], ""], strict=False)
         choices = [_like(*pair) for pair in pairs]
         if len(choices) in (1, 2):
-            for chosen in product(*choices):
-                parts[1::2] = chosen
+            for variant in product(*choices):
+                parts[1::2] = variant
                 yield "".join(parts)
     yield from WORDS
 
@@ -210,7 +217,7 @@ def as_ascii(text: str) -> str:
 
 
 @contextmanager
-def _generators(states: Any) -> Iterator[list[Any]]:
+def _generators(states: Sequence[Any]) -> Iterator[list[Any]]:
     """Sets the global generators; the list holds their states afterwards."""
     before = random.getstate(), np.random.get_state()
     after: list[Any] = []
@@ -225,12 +232,12 @@ def _generators(states: Any) -> Iterator[list[Any]]:
 
 
 @lru_cache(64)
-def num_players_of(name: str, wanted: int | None = None) -> int:
+def num_players_of(name: str, num_wanted: int | None = None) -> int:
     """A number of players that a game takes: 2, else the smallest.
 
     Args:
         name: TextArena's id.
-        wanted: the only number to try; None for all up to `MAX_PLAYERS`.
+        num_wanted: the only number to try; None for all up to `MAX_PLAYERS`.
 
     Raises:
         UnsupportedGame: TextArena has no such game, or cannot start it here.
@@ -238,17 +245,19 @@ def num_players_of(name: str, wanted: int | None = None) -> int:
     if name not in ENV_REGISTRY:
         raise UnsupportedGame(f"TextArena has no game {name!r}")
     reasons = []
-    tried = (2, 1, *range(3, MAX_PLAYERS + 1)) if wanted is None else [wanted]
-    for num_players in tried:
+    counts = (2, 1, *range(3, MAX_PLAYERS + 1)) if num_wanted is None else [num_wanted]
+    for num_players in counts:
         try:
             start(name, num_players, 0)
         except Exception as error:  # what its constructor and reset raise
             reasons.append(f"{type(error).__name__}: {error}")
         else:
             return num_players
-    told = next((r for r in reasons if not r.startswith("AssertionError")), reasons[0])
-    told = " ".join(NOISE.sub("", told).split())[:250]
-    raise UnsupportedGame(f"TextArena cannot start {name!r} here: {told}")
+    reason = next(
+        (r for r in reasons if not r.startswith("AssertionError")), reasons[0]
+    )
+    reason = " ".join(NOISE.sub("", reason).split())[:250]
+    raise UnsupportedGame(f"TextArena cannot start {name!r} here: {reason}")
 
 
 def start(name: str, num_players: int, seed: int) -> Position:
@@ -282,10 +291,10 @@ def position(name: str, num_players: int, state: State) -> Position:
     # step by step, else a long game exceeds the recursion limit
     for end in range(300, len(state), 300):
         position(name, num_players, state[:end])
-    found = position(name, num_players, state[:-1]).after(str(state[-1]))
-    if found is None:
+    next_position = position(name, num_players, state[:-1]).after(str(state[-1]))
+    if next_position is None:
         raise IllegalAction(f"want an action that {name} takes, got {state[-1]!r:.80}")
-    return found
+    return next_position
 
 
 # by family of games; tests/adapters/textarena/survey.py writes both
@@ -371,8 +380,8 @@ class TextArenaGame(BaseGame[State, int | str]):
 
     def __post_init__(self) -> None:
         check_int("max_turns", self.max_turns, 1, 5_000)
-        found = num_players_of(self.name, self.num_players)
-        object.__setattr__(self, "num_players", found)
+        num_players = num_players_of(self.name, self.num_players)
+        object.__setattr__(self, "num_players", num_players)
 
     @property
     def kind(self) -> Kind:  # type: ignore[override]  # settable in BaseGame
@@ -395,7 +404,7 @@ class TextArenaGame(BaseGame[State, int | str]):
     def legal_actions(self, state: State) -> Sequence[int | str]:
         if self.current_player(state) < 0:
             return ()
-        return list(self.position(state).listed.values())
+        return list(self.position(state).listed_actions.values())
 
     def apply(self, state: State, action: int | str) -> State:
         return (*state, action)
@@ -410,18 +419,24 @@ class TextArenaGame(BaseGame[State, int | str]):
             return ()
         at = self.position(state)
         sent = tuple((sender, text) for sender, text, _ in at.sent(seat))
-        return (sent, at.own[seat], self.current_player(state))
+        return (sent, at.texts_by_player[seat], self.current_player(state))
 
     def observe(self, state: State, seat: int) -> str:
-        return self.position(state).shown(seat) if state else "The game has not begun."
+        return (
+            self.position(state).observation(seat)
+            if state
+            else "The game has not begun."
+        )
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        known = repr((seat, self.information_state(state, seat)))
-        digest = hashlib.sha256(known.encode("utf-8", "replace")).digest()
+        knowledge = repr((seat, self.information_state(state, seat)))
+        digest = hashlib.sha256(knowledge.encode("utf-8", "replace")).digest()
         return np.frombuffer(digest, np.uint8).astype(np.float32) / np.float32(255)
 
     def action_text(self, state: State, action: int | str) -> str:
-        names = {text: name for name, text in self.position(state).listed.items()}
+        names = {
+            text: name for name, text in self.position(state).listed_actions.items()
+        }
         return names.get(str(action), str(action))
 
     def parse(self, state: State, text: str) -> int | str:
@@ -493,12 +508,18 @@ class TextArenaEnv(Env):  # type: ignore[misc]  # TextArena is not annotated
         session, board = self.session, ta.ObservationType.GAME_BOARD
         seats = range(session.game.num_players) if session.done else [session.seat]
         for seat in seats:
-            told = [m["content"] for m in session.prompt(seat) if m["role"] == "user"]
-            text = told[0] if len(told) == 1 else f"{told[0]}\n{told[-1]}"
+            user_texts = [
+                m["content"] for m in session.prompt(seat) if m["role"] == "user"
+            ]
+            text = (
+                user_texts[0]
+                if len(user_texts) == 1
+                else f"{user_texts[0]}\n{user_texts[-1]}"
+            )
             self.state.add_observation(text, board, to_id=seat)
         if not session.done:
             # TextArena keeps a player who made an invalid move, also after a default action
-            is_new = len(told) == 1
+            is_new = len(user_texts) == 1
             self.state.manually_set_current_player_id(session.seat, force=is_new)
             return
         loser = session.environment.env.forfeited_by

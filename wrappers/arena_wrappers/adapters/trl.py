@@ -8,7 +8,7 @@ import itertools
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from arena_envs.checks import checked_seed
 from arena_envs.game import AnyGame
@@ -50,6 +50,15 @@ def episode_return(returns: Sequence[float], **_: Any) -> Sequence[float]:
     return returns
 
 
+class RolloutTrainer(Protocol):
+    """What a rollout reads of TRL's trainer."""
+
+    accelerator: Any
+    state: Any
+    model: Any
+    eos_token_ids: Sequence[int]
+
+
 class rollout_func:  # named as TRL's argument
     """TRL's `rollout_func`: plays an episode for each row of the batch.
 
@@ -76,7 +85,7 @@ class rollout_func:  # named as TRL's argument
     def __init__(
         self,
         game: EnvFn | str,
-        policy: Callable[[Any], Policy],
+        policy: Callable[[RolloutTrainer], Policy],
         *,
         seat: int = 0,
         opponents: Opponents = "random",
@@ -86,14 +95,16 @@ class rollout_func:  # named as TRL's argument
             game, [seat], opponents, prompt=transcript(game), timeout=timeout
         )
         self.make_policy, self.seat, self.timeout = policy, seat, timeout
-        self._trainer: Any = None
-        self._asked: tuple[Any, int] = (None, 0)
+        self._trainer: RolloutTrainer | None = None
+        self._last_batch: tuple[Any, int] = (None, 0)
         self._warned = False
 
-    def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
+    def __call__(
+        self, prompts: Sequence[Any], trainer: RolloutTrainer
+    ) -> dict[str, list[Any]]:
         if self._trainer is not trainer:
             self._trainer, self._policy = trainer, self.make_policy(trainer)
-            self._asked = (None, 0)
+            self._last_batch = (None, 0)
         first = self._first_sample(trainer)
         first += trainer.accelerator.process_index * len(prompts)
         numbers: Counter[int] = Counter()
@@ -104,26 +115,34 @@ class rollout_func:  # named as TRL's argument
             plans.append(self.session.plan(seed, sample, self._policy))
             numbers[seed] += 1
         played = dict(stream_plans(plans, timeout=self.timeout, on_error="raise"))
-        rows = [self._row(played[index]) for index in range(len(plans))]
+        end_token = int(trainer.eos_token_ids[0])
+        rows = [self._row(played[index], end_token) for index in range(len(plans))]
         self._warn_if_never_legal(rows)
         return {name: [row[name] for row in rows] for name in rows[0]}
 
-    def _first_sample(self, trainer: Any) -> int:
+    def _first_sample(self, trainer: RolloutTrainer) -> int:
         """The first sample of a batch; a step of the optimizer may use several batches."""
         step = (trainer.state.global_step, trainer.model.training)
-        self._asked = (step, self._asked[1] + 1 if self._asked[0] == step else 0)
-        return int(step[0]) * BATCHES * PLACES + self._asked[1] * PLACES
+        self._last_batch = (
+            step,
+            self._last_batch[1] + 1 if self._last_batch[0] == step else 0,
+        )
+        return int(step[0]) * BATCHES * PLACES + self._last_batch[1] * PLACES
 
-    def _row(self, episode: Episode) -> dict[str, Any]:
+    def _row(self, episode: Episode, end_token: int) -> dict[str, Any]:
         turns = [turn for turn in episode.turns if turn.seat == self.seat]
         if not turns:  # TRL wants a token in each row
-            end = int(self._trainer.eos_token_ids[0])
-            row = {"prompt_ids": [end], "completion_ids": [end], "env_mask": [0]}
-            paid = episode.returns[self.seat]
-            return {**row, "logprobs": [0.0], "returns": paid, "legal": None}
+            return {
+                "prompt_ids": [end_token],
+                "completion_ids": [end_token],
+                "env_mask": [0],
+                "logprobs": [0.0],
+                "returns": episode.returns[self.seat],
+                "legal": None,
+            }
         legal = sum(turn.invalid is None for turn in turns) / len(turns)
-        paid = sum(turn.reward for turn in turns)
-        return {**token_row(turns), "returns": paid, "legal": legal}
+        total = sum(turn.reward for turn in turns)
+        return {**token_row(turns), "returns": total, "legal": legal}
 
     def _warn_if_never_legal(self, rows: Sequence[dict[str, Any]]) -> None:
         shares = [row["legal"] for row in rows if row["legal"] is not None]
@@ -160,16 +179,16 @@ def token_row(turns: Sequence[Turn]) -> dict[str, list[Any]]:
                 f"turn {turn.index} has no tokens with log-probabilities ({got}); want "
                 "a policy such as that of arena_trainers.lm.learner_of"
             )
-        known = len(prompt) + len(ids)
-        if list(turn.prompt_ids[:known]) != prompt + ids:
+        num_known = len(prompt) + len(ids)
+        if list(turn.prompt_ids[:num_known]) != prompt + ids:
             raise ValueError(
                 f"the prompt of turn {turn.index} does not continue the conversation; "
                 "want PromptWrapper(..., history='transcript')"
             )
-        told, said = list(turn.prompt_ids[known:]), list(turn.token_ids)
-        ids += told + said
-        mask += [0] * len(told) + [1] * len(said)
-        logprobs += [0.0] * len(told) + list(turn.logprobs)
+        prompt_part, reply_ids = list(turn.prompt_ids[num_known:]), list(turn.token_ids)
+        ids += prompt_part + reply_ids
+        mask += [0] * len(prompt_part) + [1] * len(reply_ids)
+        logprobs += [0.0] * len(prompt_part) + list(turn.logprobs)
     row = {"prompt_ids": prompt, "completion_ids": ids, "env_mask": mask}
     return {**row, "logprobs": logprobs}
 
@@ -218,8 +237,8 @@ class SeatTools:
             )
         options = {"sample": self._sample + self._resets[seed] * ENVIRONMENTS}
         self._resets[seed] += 1
-        seen = self._play(lambda: self._session.reset(seed, options=options))
-        return f"\n\n{self._session.game.rules(self._session.seat)}\n\n{seen}"
+        first_view = self._play(lambda: self._session.reset(seed, options=options))
+        return f"\n\n{self._session.game.rules(self._session.seat)}\n\n{first_view}"
 
     def act(self, action: str) -> str:
         """Play an action in the game.
@@ -232,9 +251,9 @@ class SeatTools:
         """
         if self._is_over:
             raise ValueError(self._ending())
-        read = self._session.read(action)
-        if isinstance(read, InvalidReply):
-            raise ValueError(read.detail)
+        parsed = self._session.read(action)
+        if isinstance(parsed, InvalidReply):
+            raise ValueError(parsed.detail)
         return self._play(lambda: self._session.step(action)[0])
 
     def get_reward(self) -> float:
@@ -258,16 +277,16 @@ class SeatTools:
         """The text after a reset or a step; keeps the error of a missing reply."""
         self._lost = None
         try:
-            shown = play()
+            messages = play()
         except NoReplyError as error:
             self._lost = error
-        return self._ending() if self._is_over else shown[-1]["content"]
+        return self._ending() if self._is_over else messages[-1]["content"]
 
     def _ending(self) -> str:
         if self._lost is not None:
             return "The game is over, because an opponent gave no reply."
-        paid = self._session.returns[self._session.seat]
-        return f"The game is over. Your return is {paid:g}."
+        seat_return = self._session.returns[self._session.seat]
+        return f"The game is over. Your return is {seat_return:g}."
 
 
 def seat_tools(

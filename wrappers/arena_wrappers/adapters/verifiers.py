@@ -47,8 +47,11 @@ class GameHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
         data: Any,
     ) -> Any:
         system, prompt = self.resolve_prompt(data)
-        given = [{"role": "system", "content": system}] if system else []
-        messages: Any = [*given, *(message_to_wire(message) for message in prompt)]
+        system_messages = [{"role": "system", "content": system}] if system else []
+        messages: Any = [
+            *system_messages,
+            *(message_to_wire(message) for message in prompt),
+        ]
         # without TLS no certificates, which take longer to load than the request
         http = DefaultAsyncHttpxClient(verify=endpoint.startswith("https:"))
         async with AsyncOpenAI(
@@ -142,24 +145,28 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
 
     async def run(self, task: Any, agents: Any) -> None:
         session, limit = self._new(), self.config.reply_timeout
-        shown = session.reset(task.data.seed)
+        prompt = session.reset(task.data.seed)
         async with AsyncExitStack() as stack:
             chats = {}
             for seat in self._seats:
-                told = [m for m in session.prompt(seat) if m["role"] == "system"]
-                rules = told[0]["content"] if told else None
+                system_messages = [
+                    m for m in session.prompt(seat) if m["role"] == "system"
+                ]
+                rules = system_messages[0]["content"] if system_messages else None
                 agent = getattr(agents, f"player_{seat}")
-                own = vf.Task(vf.TaskData(idx=task.data.idx, system_prompt=rules))
+                seat_task = vf.Task(vf.TaskData(idx=task.data.idx, system_prompt=rules))
                 is_local = isinstance(agent.runtime_config, vf.SubprocessConfig)
-                chat = agent.interaction(own, runtime=self._box if is_local else None)
+                chat = agent.interaction(
+                    seat_task, runtime=self._box if is_local else None
+                )
                 chats[seat] = await stack.enter_async_context(chat)
             while not session.done:
-                asked = _answer(chats[session.seat], shown[-1]["content"])
+                answer = _answer(chats[session.seat], prompt[-1]["content"])
                 try:
-                    reply = await asyncio.wait_for(asked, limit)
+                    reply = await asyncio.wait_for(answer, limit)
                 except TimeoutError:
                     raise TimeoutError(f"no reply within {limit} s") from None
-                shown, *_ = session.step(reply)
+                prompt, *_ = session.step(reply)
         for seat, chat in chats.items():
             _record(chat.trace, session.episode, seat)
 
@@ -168,17 +175,17 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
         return not episode.errors and len(episode.traces) == len(self._seats)
 
 
-async def _answer(chat: Any, shown: str) -> Reply:
+async def _answer(chat: Any, text: str) -> Reply:
     """The reply of the agent of an interaction."""
-    segment = await chat.turn(shown)
+    segment = await chat.turn(text)
     if segment.terminated:
         error = chat.trace.last_error
         if error is None:  # a limit of the agent's, such as max_turns
             return Reply("", truncated=True)
         return Reply("", error=f"{error.type}: {error.message}")
-    is_cut, text = chat.trace.is_truncated, segment.last_reply or ""
-    is_empty = not text.strip() and not is_cut
-    return Reply(text, truncated=is_cut, instead="empty" if is_empty else None)
+    is_cut, reply_text = chat.trace.is_truncated, segment.last_reply or ""
+    is_empty = not reply_text.strip() and not is_cut
+    return Reply(reply_text, truncated=is_cut, instead="empty" if is_empty else None)
 
 
 def _record(trace: Any, episode: Episode, seat: int) -> None:

@@ -1,18 +1,18 @@
 """Play: environments for prompts and replies, episodes, turn trees and replay."""
 
+from arena_wrappers.play.asking import NoReplyError as NoReplyError
+from arena_wrappers.play.asking import ask as ask
+from arena_wrappers.play.asking import ask_async as ask_async
+from arena_wrappers.play.asking import checked_timeout as checked_timeout
+from arena_wrappers.play.asking import is_async as is_async
+from arena_wrappers.play.branching import Branching as Branching
+from arena_wrappers.play.episodes import EnvCache as EnvCache
+from arena_wrappers.play.episodes import EnvCaches as EnvCaches
+from arena_wrappers.play.episodes import forfeit_reason as forfeit_reason
 from arena_wrappers.play.lobby import Lobby as Lobby
-from arena_wrappers.play.play import Branching as Branching
-from arena_wrappers.play.play import EnvCache as EnvCache
-from arena_wrappers.play.play import EnvCaches as EnvCaches
-from arena_wrappers.play.play import EnvFn as EnvFn
-from arena_wrappers.play.play import EpisodePlan as EpisodePlan
-from arena_wrappers.play.play import NoReplyError as NoReplyError
-from arena_wrappers.play.play import ask as ask
-from arena_wrappers.play.play import ask_async as ask_async
-from arena_wrappers.play.play import checked_timeout as checked_timeout
-from arena_wrappers.play.play import forfeit_reason as forfeit_reason
-from arena_wrappers.play.play import is_async as is_async
-from arena_wrappers.play.play import plans_of as plans_of
+from arena_wrappers.play.plans import EnvFn as EnvFn
+from arena_wrappers.play.plans import EpisodePlan as EpisodePlan
+from arena_wrappers.play.plans import plans_of as plans_of
 from arena_wrappers.play.play import play as play
 from arena_wrappers.play.play import play_async as play_async
 from arena_wrappers.play.play import play_many as play_many
@@ -27,12 +27,12 @@ from arena_wrappers.play.replay import readable as readable
 from arena_wrappers.play.replay import replay as replay
 from arena_wrappers.play.replay import tell_people as tell_people
 from arena_wrappers.play.replay import turn_states as turn_states
+from arena_wrappers.play.seat_env import SeatEnv as SeatEnv
+from arena_wrappers.play.seat_env import make_seat_env as make_seat_env
 from arena_wrappers.play.seats import Opponents as Opponents
 from arena_wrappers.play.seats import Seat as Seat
-from arena_wrappers.play.seats import SeatEnv as SeatEnv
-from arena_wrappers.play.seats import SeatSession as SeatSession
 from arena_wrappers.play.seats import bot_of as bot_of
-from arena_wrappers.play.seats import make_seat_env as make_seat_env
-from arena_wrappers.play.seats import transcript as transcript
+from arena_wrappers.play.session import SeatSession as SeatSession
+from arena_wrappers.play.session import transcript as transcript
 from arena_wrappers.play.wrapper import MAX_REFUSED as MAX_REFUSED
 from arena_wrappers.play.wrapper import PromptWrapper as PromptWrapper

@@ -18,7 +18,8 @@ from arena_envs.checks import check_known, short
 from arena_envs.game import AnyGame
 from arena_envs.registration import game_parameters
 from arena_envs.trust import named_only
-from arena_wrappers.play.seats import Opponents, SeatSession, checked_seat
+from arena_wrappers.play.seats import Opponents, checked_seat
+from arena_wrappers.play.session import SeatSession
 from arena_wrappers.policies import SharedPolicy
 from arena_wrappers.prompts import InvalidReply
 
@@ -57,8 +58,8 @@ class Lobby:
         max_seconds: float = 120.0,
     ) -> None:
         single = isinstance(opponents, str) or not isinstance(opponents, list | tuple)
-        named: Any = [opponents] if single else opponents
-        shared = [SharedPolicy(one, max_seconds) for one in named]
+        opponent_list: Any = [opponents] if single else opponents
+        shared = [SharedPolicy(opponent, max_seconds) for opponent in opponent_list]
         self._opponents: Opponents = shared[0] if single else shared
         self._seeds = random.SystemRandom() if seed is None else random.Random(seed)
         self._max_games, self._max_seconds = max_games, max_seconds
@@ -123,8 +124,8 @@ class Lobby:
             session = game.session
             if session.done:
                 raise ValueError("the game is over; start another with new_game")
-            if isinstance(read := session.read(action), InvalidReply):
-                raise ValueError(read.detail)
+            if isinstance(parsed := session.read(action), InvalidReply):
+                raise ValueError(parsed.detail)
             reward = session.step(action)[1]
             return {"reward": reward, **_view(session, game.seat)}
 
@@ -147,9 +148,9 @@ class Lobby:
         newest = {id.rpartition("-v")[0]: id for id in self.ids}
         id = newest.get(name, name)
         check_known(id, self.ids, f"unknown game {short(name)}")
-        known = game_parameters(id) or []
+        parameter_names = game_parameters(id) or []
         for key, value in parameters.items():
-            check_known(key, known, f"{id} has no parameter {short(key)}")
+            check_known(key, parameter_names, f"{id} has no parameter {short(key)}")
             _check_value(key, value)
         with named_only():
             return arena_envs.make_game(id, **parameters)

@@ -9,7 +9,9 @@ from arena_envs import GameEnv, make_game
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction, as_tuples
 from arena_envs.scenes import Scene, Talk, scene_of, text_of
 from arena_envs.trust import named_only
-from arena_wrappers.play.play import EpisodePlan, forfeit_reason, play_plans
+from arena_wrappers.play.episodes import forfeit_reason
+from arena_wrappers.play.plans import EpisodePlan
+from arena_wrappers.play.play import play_plans
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import (
     INSTEAD,
@@ -51,24 +53,24 @@ def replay(
     except TypeError as error:
         raise ValueError(f"want prompt options, got {episode.prompt}") from error
     policies = [
-        _Recorded([turn for turn in episode.turns if turn.seat == seat])
+        _RecordedPolicy([turn for turn in episode.turns if turn.seat == seat])
         for seat in range(game.num_players)
     ]
     steps = list(_steps(game, episode.actions))[:-1]
-    drawn = [a for state, a in steps if game.current_player(state) == CHANCE]
+    drawn_actions = [a for state, a in steps if game.current_player(state) == CHANCE]
     plan = EpisodePlan(
         env_fn=lambda: env,
         policies=policies,
         seed=episode.seed,
         sample=episode.sample,
-        options={"chance": drawn},
-        drawn=_drawn(game, episode),
+        options={"chance": drawn_actions},
+        drawn=_drawn_actions(game, episode),
     )
     (again,) = play_plans([plan], on_error="lose")
     for policy in policies:
         if policy.error is not None:
             raise policy.error
-    _compare(episode, again)
+    _compare_episodes(episode, again)
     return again
 
 
@@ -156,7 +158,7 @@ def next_state(episode: Episode, turn: Turn, game: AnyGame) -> Any | None:
     return next(later, None)
 
 
-class _Recorded:
+class _RecordedPolicy:
     """Gives the recorded replies of a seat, in order; `error` says that one is missing."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
@@ -189,7 +191,7 @@ class _Recorded:
         )
 
 
-def _drawn(game: AnyGame, episode: Episode) -> dict[int, Any]:
+def _drawn_actions(game: AnyGame, episode: Episode) -> dict[int, Any]:
     """The actions that the parent drew for invalid replies, by index of the turn.
 
     The parent has another `sample`, so that the replay would draw other actions.
@@ -220,7 +222,7 @@ def _action_of(game: AnyGame, state: Any, number: int, entry: Any) -> Any:
     raise ReplayError(f"action {number}: {entry!r} is not possible in this game")
 
 
-def _compare(recorded: Episode, again: Episode) -> None:
+def _compare_episodes(recorded: Episode, again: Episode) -> None:
     for number, pair in enumerate(zip(recorded.turns, again.turns, strict=False)):
         _compare_fields(f"turn {number}", *pair)
     if len(recorded.turns) != len(again.turns):
@@ -230,12 +232,14 @@ def _compare(recorded: Episode, again: Episode) -> None:
     _compare_fields("the episode", recorded, again)
 
 
-def _compare_fields(where: str, recorded: Any, again: Any) -> None:
+def _compare_fields(
+    where: str, recorded: Turn | Episode, again: Turn | Episode
+) -> None:
     # compared before; of another episode; not asked again
     skipped = {"turns", "parent", "branch", "probes"}
     names = [f.name for f in fields(recorded) if f.compare and f.name not in skipped]
     for name in names:
-        old, new = (as_tuples(getattr(one, name)) for one in (recorded, again))
+        old, new = (as_tuples(getattr(episode, name)) for episode in (recorded, again))
         if old != new:
             raise ReplayError(f"{where}: {name} was {old!r} and is now {new!r}")
 
@@ -267,16 +271,16 @@ def ending(
     if (reason := forfeit_reason(episode)) is not None:
         lines.append(f"player_{episode.forfeited_by} forfeits: {reason}")
     for number, value in enumerate(episode.returns):
-        who = "you" if number == seat else policies[number].name
-        lines.append(f"player_{number} ({who}): {value:g}")
+        name = "you" if number == seat else policies[number].name
+        lines.append(f"player_{number} ({name}): {value:g}")
     return "\n".join(lines)
 
 
 def _hidden(game: AnyGame, state: Any, seat: int) -> str:
     """The parts of the picture of a state that a seat does not see as they are, but for the talk."""
-    whole, own = (scene_of(game, state, viewer).shapes for viewer in (None, seat))
+    whole, visible = (scene_of(game, state, viewer).shapes for viewer in (None, seat))
     shapes = [
-        shape for shape in whole if shape not in own and not isinstance(shape, Talk)
+        shape for shape in whole if shape not in visible and not isinstance(shape, Talk)
     ]
     return text_of(Scene("", shapes)).strip() if shapes else ""
 

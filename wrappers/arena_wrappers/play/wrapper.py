@@ -23,8 +23,8 @@ from arena_wrappers.prompts import (
     Seats,
     View,
     ask_again,
-    named_seats,
-    said_by_author,
+    author_message,
+    options_by_seat,
 )
 
 OnInvalid = Literal["forfeit", "retry", "random", "raise"]
@@ -86,7 +86,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             `"raise"`: ValueError, and nothing changes.
         penalty: cost of an invalid reply for its agent, in the `format` part.
         max_retries: how often an agent is asked again at one decision.
-        parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.formats`.
+        parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.parsing`.
         seats: options of some seats, by number: `PromptOptions`, or a mapping of their
             fields. They override those of policies.
         **words: persona, language, system, turn and again, as in `PromptOptions`.
@@ -115,8 +115,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         _check_env(env)
         super().__init__(env)
         _check_words(words)
-        told = f"unknown on_invalid {on_invalid!r}"
-        check_known(on_invalid, get_args(OnInvalid), told)
+        problem = f"unknown on_invalid {on_invalid!r}"
+        check_known(on_invalid, get_args(OnInvalid), problem)
         if not 0 <= penalty < math.inf:
             raise ValueError(f"want a finite penalty of at least 0, got {penalty}")
         if max_retries < 0:
@@ -128,8 +128,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             reply_format, rules, show_legal_actions, history, parsing, **words
         )
         num_players = env.game.num_players
-        named = named_seats(seats or {}, num_players)
-        self._seating = Seating(default, named, num_players)
+        options_of_seat = options_by_seat(seats or {}, num_players)
+        self._seating = Seating(default, options_of_seat, num_players)
         self._seed: int | None = None
         self._rng: random.Random | None = random.Random()  # None: made when used
         self._spaces = (ChatSpace(), AnyText(MAX_REPLY))
@@ -150,15 +150,15 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             "max_retries": self.max_retries,
         }
 
-    def seated(self, own: Sequence[PromptOptions | None]) -> "PromptWrapper":
+    def seated(self, prompts: Sequence[PromptOptions | None]) -> "PromptWrapper":
         """A copy with the policies' own options in the seats that `seats` does not name.
 
         Args:
-            own: the policy's own options by seat; None for the wrapper's default.
+            prompts: the policy's own options by seat; None for the wrapper's default.
         """
-        other = self.clone()
-        other._seating = self._seating.with_own(own)
-        return other
+        wrapper = self.clone()
+        wrapper._seating = self._seating.with_policy_options(prompts)
+        return wrapper
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -228,7 +228,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         invalid: InvalidReply | None = None,
         *,
         seed: int | None = None,
-        drawn: Any = None,
+        replayed_action: Any = None,
     ) -> None:
         """Plays a reply.
 
@@ -237,7 +237,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             invalid: the reason, if the reply is known to be invalid (cut, empty).
             seed: seed of the action that `on_invalid="random"` draws; by default the draw
                 comes from a stream of the environment's seed.
-            drawn: for a replay, the action that was drawn.
+            replayed_action: for a replay, the action that was drawn.
 
         Raises:
             ValueError: the reply is invalid and `on_invalid` is `"raise"`.
@@ -249,38 +249,38 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         outcome = invalid or options.parse(
             env.game, env.game_state, text, self._view(seat).legal
         )
-        bad = isinstance(outcome, InvalidReply)
-        if bad and self.on_invalid == "raise":
+        is_invalid = isinstance(outcome, InvalidReply)
+        if is_invalid and self.on_invalid == "raise":
             raise ValueError(f"{agent}: {outcome.reason}: {outcome.detail}")
         self.outcome, self.played = outcome, None
         self._cumulative_rewards[agent] = 0.0
         # an attempt is a reply and a reason
         may_retry = len(self._attempts) < 2 * self.max_retries
-        if bad and self.on_invalid == "retry" and may_retry:
-            refused = said_by_author(text, MAX_REFUSED)
+        if is_invalid and self.on_invalid == "retry" and may_retry:
+            refused = author_message(text, MAX_REFUSED)
             self._attempts = [*self._attempts, refused, ask_again(outcome, options)]
-            paid = dict.fromkeys(env.agents, 0.0)
+            rewards = dict.fromkeys(env.agents, 0.0)
         else:
             if options.history == "transcript":
-                said = said_by_author(text, MAX_REPLY)
-                self._conversations[agent] = [*self.observe(agent), said]
+                message = author_message(text, MAX_REPLY)
+                self._conversations[agent] = [*self.observe(agent), message]
             self._attempts = []
-            self._play(agent, outcome, seed, drawn)
-            paid = env.rewards
-        self._publish(paid, agent, outcome if bad else None)
+            self._play(agent, outcome, seed, replayed_action)
+            rewards = env.rewards
+        self._publish(rewards, agent, outcome if is_invalid else None)
 
     def clone(self, seed: int | None = None) -> "PromptWrapper":
         """A copy that continues identically; with a seed, with other chance outcomes."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other.env = self.env.clone(seed)
-        other._rng = copy.copy(self._rng)
+        wrapper = object.__new__(type(self))
+        wrapper.__dict__.update(self.__dict__)
+        wrapper.env = self.env.clone(seed)
+        wrapper._rng = copy.copy(self._rng)
         for name in ("_cumulative_rewards", "rewards", "_conversations"):
             if name in self.__dict__:  # after the first reset
-                setattr(other, name, self.__dict__[name].copy())
+                setattr(wrapper, name, self.__dict__[name].copy())
         if "infos" in self.__dict__:
-            other.infos = {agent: info.copy() for agent, info in self.infos.items()}
-        return other
+            wrapper.infos = {agent: info.copy() for agent, info in self.infos.items()}
+        return wrapper
 
     def __copy__(self) -> "PromptWrapper":
         return self.clone()
@@ -288,13 +288,15 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def _view(self, seat: int) -> View:
         return self._seating.view(self.env.game, self.env.game_state, seat)
 
-    def _play(self, agent: str, outcome: Any, seed: int | None, drawn: Any) -> None:
+    def _play(
+        self, agent: str, outcome: Any, seed: int | None, replayed_action: Any
+    ) -> None:
         env = self.env
         if isinstance(outcome, InvalidReply):
             if self.on_invalid != "random":
                 self._forfeit(agent)
                 return
-            outcome = self._draw(seed) if drawn is None else drawn
+            outcome = self._draw(seed) if replayed_action is None else replayed_action
         if env.game.num_actions is None:
             self.played = env.game.action_text(env.game_state, outcome)
             env.play(outcome)  # not `step`, which would parse the text again
@@ -318,13 +320,15 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         return rng.choice(self.env.legal_actions())
 
     def _publish(
-        self, paid: dict[str, float], actor: str, invalid: InvalidReply | None
+        self, rewards: dict[str, float], actor: str, invalid: InvalidReply | None
     ) -> None:
-        self.rewards, self.infos = paid, self.env.infos
-        self.reward_parts = {agent: {"game": reward} for agent, reward in paid.items()}
+        self.rewards, self.infos = rewards, self.env.infos
+        self.reward_parts = {
+            agent: {"game": reward} for agent, reward in rewards.items()
+        }
         if invalid:
             self.reward_parts[actor]["format"] = -self.penalty
-            self.rewards = {**paid, actor: paid[actor] - self.penalty}
+            self.rewards = {**rewards, actor: rewards[actor] - self.penalty}
             info = {**self.infos[actor], "invalid_reply": invalid.reason}
             self.infos = {**self.infos, actor: info}
         for agent, reward in self.rewards.items():

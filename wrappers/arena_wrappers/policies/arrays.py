@@ -10,7 +10,7 @@ from arena_envs.checks import did_you_mean
 from arena_envs.doors import missing_extra
 from arena_envs.game import AnyGame, ArrayLike, Floats, Mask, Vector, np
 from arena_envs.nodes import action_mask
-from arena_wrappers.policies.basic import Reply, TurnRequest
+from arena_wrappers.policies.protocol import Reply, TurnRequest
 
 Probabilities = Callable[[Vector, Mask], ArrayLike]
 Widths = tuple[int, int]
@@ -45,33 +45,33 @@ class ArrayPolicy:
         """Raises ValueError for a game with other features or actions; play asks before it starts."""
         if self._widths is None:
             return
-        found = game.features(game.initial_state(), 0).size, game.num_actions
-        if self._widths != found:
+        widths = game.features(game.initial_state(), 0).size, game.num_actions
+        if self._widths != widths:
             raise ValueError(
                 f"policy {self.name!r} wants a game with (features, actions) "
-                f"{self._widths}, got {found} of {game!r:.200}; give weights that were "
+                f"{self._widths}, got {widths} of {game!r:.200}; give weights that were "
                 "trained on it"
             )
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        found = []
-        for asked, probs in zip(requests, self.action_probs(requests), strict=True):
+        replies = []
+        for request, probs in zip(requests, self.action_probs(requests), strict=True):
             shares, illegal = probs
             weights = [*((1 - illegal) * share for share in shares), illegal]
-            (text,) = random.Random(asked.seed).choices([*asked.legal, ""], weights)
-            found.append(Reply(asked.wrap(text), instead=None if text else "empty"))
-        return found
+            (text,) = random.Random(request.seed).choices([*request.legal, ""], weights)
+            replies.append(Reply(request.wrap(text), instead=None if text else "empty"))
+        return replies
 
     def action_probs(
         self, requests: Sequence[TurnRequest]
     ) -> list[tuple[list[float], float]]:
-        found = []
+        probabilities = []
         for request, row in zip(requests, self._rows(requests), strict=True):
             legal = row[list(request.game.legal_actions(request.state))]
             mass = float(legal.sum())
             shares = legal / mass if mass > 0 else np.full(len(legal), 1 / len(legal))
-            found.append((shares.tolist(), max(0.0, 1 - mass)))
-        return found
+            probabilities.append((shares.tolist(), max(0.0, 1 - mass)))
+        return probabilities
 
     def _rows(self, requests: Sequence[TurnRequest]) -> Floats:
         """The action probabilities of each request: float[B, n]."""
@@ -83,10 +83,12 @@ class ArrayPolicy:
                 f"{game!r}"
             )
         self.check_game(game)
-        seen = [np.asarray(r.game.features(r.state, r.seat)) for r in requests]
+        features = [np.asarray(r.game.features(r.state, r.seat)) for r in requests]
         legal = [r.game.legal_actions(r.state) for r in requests]
         masks = np.stack([action_mask(num, tuple(actions)) for actions in legal])
-        rows = np.asarray(self._probs(np.stack(seen).astype(np.float32), masks), float)
+        rows = np.asarray(
+            self._probs(np.stack(features).astype(np.float32), masks), float
+        )
         is_sound = rows.shape == masks.shape and rows.min() > -1e-3  # rounding
         if not is_sound or not np.allclose(rows.sum(1), 1, atol=1e-3):
             raise ValueError(
@@ -121,8 +123,8 @@ def load(argument: str) -> ArrayPolicy:
     except ModuleNotFoundError as error:
         raise missing_extra(error, form) from error
     except _DAMAGED as error:
-        told = f"want a file that {form} saved, got {path}: {type(error).__name__}: {error}"
-        raise ValueError(told.splitlines()[0]) from error
+        problem = f"want a file that {form} saved, got {path}: {type(error).__name__}: {error}"
+        raise ValueError(problem.splitlines()[0]) from error
 
 
 def _sb3(path: str) -> Loaded:
@@ -136,13 +138,17 @@ def _sb3(path: str) -> Loaded:
     net.set_training_mode(False)
 
     def probs(features: Vector, masks: Mask) -> Any:
-        seen = {"observation": features, "action_mask": masks}
+        observation = {"observation": features, "action_mask": masks}
         if not hasattr(net, "get_distribution"):
-            return np.eye(masks.shape[1])[net.predict(seen, deterministic=True)[0]]
-        given = (masks,) if hasattr(net.action_dist, "apply_masking") else ()
+            return np.eye(masks.shape[1])[
+                net.predict(observation, deterministic=True)[0]
+            ]
+        mask_arguments = (masks,) if hasattr(net.action_dist, "apply_masking") else ()
         with torch.no_grad():
-            found = net.get_distribution(net.obs_to_tensor(seen)[0], *given)
-        return found.distribution.probs
+            distribution = net.get_distribution(
+                net.obs_to_tensor(observation)[0], *mask_arguments
+            )
+        return distribution.distribution.probs
 
     return probs, None
 
@@ -154,10 +160,12 @@ def _rllib(path: str) -> Loaded:
     module: Any = RLModule.from_checkpoint(path)
 
     def probs(features: Vector, masks: Mask) -> Any:
-        seen = {"observations": torch.as_tensor(features)}
-        seen["action_mask"] = torch.as_tensor(masks, dtype=torch.float32)
+        observation = {"observations": torch.as_tensor(features)}
+        observation["action_mask"] = torch.as_tensor(masks, dtype=torch.float32)
         with torch.no_grad():
-            logits = module.forward_inference({"obs": seen})["action_dist_inputs"]
+            logits = module.forward_inference({"obs": observation})[
+                "action_dist_inputs"
+            ]
         return logits.softmax(-1)
 
     return probs, None
@@ -196,12 +204,12 @@ def _torchrl(path: str) -> Loaded:
     actor = torch.load(path, map_location="cpu", weights_only=False).eval()
 
     def probs(features: Vector, masks: Mask) -> Any:
-        seen = {"observation": features, "action_mask": masks.astype(bool)}
-        told = TensorDict(seen, [len(masks)])
+        observation = {"observation": features, "action_mask": masks.astype(bool)}
+        tensors = TensorDict(observation, [len(masks)])
         with torch.no_grad():
             if hasattr(actor, "get_dist"):
-                return actor.get_dist(told).probs
-            return _greedy(actor(told)["action_value"])
+                return actor.get_dist(tensors).probs
+            return _greedy(actor(tensors)["action_value"])
 
     return probs, None
 

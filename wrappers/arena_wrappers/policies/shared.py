@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Sequence
 
-from arena_wrappers.policies.basic import Policy, Reply, TurnRequest, make_policy
+from arena_wrappers.policies.by_name import make_policy
+from arena_wrappers.policies.protocol import Policy, Reply, TurnRequest
 
 
 class SharedPolicy:

@@ -8,7 +8,8 @@ from typing import Any
 
 from arena_envs.game import AnyGame, random_states
 from arena_envs.testing import page_of
-from arena_wrappers.prompts.messages import Message, PromptOptions, messages
+from arena_wrappers.prompts.messages import Message, messages
+from arena_wrappers.prompts.options import PromptOptions
 
 MAX_PROMPTS = 200  # prompts in a mean length
 MAX_TURNS = 50  # random turns, in search of a prompt of each seat
@@ -46,19 +47,19 @@ def mean_prompt_length(game: AnyGame, seed: int = 0) -> float:
 
 def page_text(game: AnyGame, ids: list[str]) -> str:
     """The page of a game as Markdown: docstrings, ids, and a prompt of each seat."""
-    title, _, rest = page_of(game).partition(":")
-    sentence, _, body = rest.strip().partition("\n\n")
+    title, _, description = page_of(game).partition(":")
+    sentence, _, body = description.strip().partition("\n\n")
     params = inspect.signature(type(game)).parameters.values()
-    shown = (p.replace(annotation=p.empty, kind=p.KEYWORD_ONLY) for p in params)
+    parameters = (p.replace(annotation=p.empty, kind=p.KEYWORD_ONLY) for p in params)
     pays = getattr(game, "pays", None)  # the fact is optional
-    paid = "" if pays is None else f" Pays {PAYMENTS[pays]}."
+    payment = "" if pays is None else f" Pays {PAYMENTS[pays]}."
     parts = [
         f"# {title}",
         sentence[:1].upper() + " ".join(sentence.split())[1:],
-        f"Ids: {', '.join(f'`{id}`' for id in ids)}.{paid}",
+        f"Ids: {', '.join(f'`{id}`' for id in ids)}.{payment}",
         body.strip(),
         "## Parameters",
-        f"`{type(game).__name__}({', '.join(map(str, shown))})`",
+        f"`{type(game).__name__}({', '.join(map(str, parameters))})`",
         _parameters(game),
         *_knobs(game),
         "## What a model reads",

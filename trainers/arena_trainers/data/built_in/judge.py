@@ -17,7 +17,7 @@ from arena_wrappers import (
     Policy,
 )
 from arena_wrappers.policies import Reply
-from arena_wrappers.policies.agents import fenced, told
+from arena_wrappers.policies.agents import add_instruction, fenced
 from arena_wrappers.prompts import after_reasoning
 
 GRADING = (
@@ -108,7 +108,7 @@ def _grades(
     for start in range(0, len(questions), size):
         requests = []
         for question in questions[start : start + size]:
-            prompt = told(
+            prompt = add_instruction(
                 GRADING.format(fenced(question.turn.reply)), question.turn.messages
             )
             request = replace(question.request, messages=prompt, legal=[*"012345"])

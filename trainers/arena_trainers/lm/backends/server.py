@@ -10,13 +10,8 @@ from concurrent.futures import FIRST_EXCEPTION, wait
 from functools import partial
 from typing import Any
 
-from arena_wrappers.policies.api import (
-    Connection,
-    Threads,
-    Unreachable,
-    host_of,
-    message_of,
-)
+from arena_wrappers.policies.endpoints import host_of
+from arena_wrappers.policies.network import Connection, Threads, Unreachable, message_of
 
 RESTART = (
     "start it again with the command that `arena serve policy MODEL` prints, or for SGLang "
