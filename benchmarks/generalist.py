@@ -39,7 +39,7 @@ from arena_trainers.data import Example, legal_play
 from arena_trainers.lm import LMPolicy, lora_config, model_folder
 from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs.settings import build_configs, load_recipe
-from arena_trainers.train.matching import prepare_games
+from arena_trainers.train.prepared import prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import (
     Policy,

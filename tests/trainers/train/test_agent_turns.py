@@ -13,7 +13,7 @@ from arena_eval.rollouts import read_rollouts, write_rollouts
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.data.rollouts import turn_credits
 from arena_trainers.train import turn_batch, turn_records
-from arena_trainers.train.records import training_rows
+from arena_trainers.train.rows import training_rows
 from arena_wrappers import AgentPolicy, Ask, Generation, Reply, play
 from arena_wrappers.policies import agents
 

@@ -10,8 +10,9 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.train import TrainingRow
-from arena_trainers.train import forward as forward_module
-from arena_trainers.train.forward import checked_rows
+from arena_trainers.train.score import forward as forward_module
+from arena_trainers.train.score import mismatch
+from arena_trainers.train.score.mismatch import checked_rows
 
 # random models never win
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
@@ -166,7 +167,7 @@ def test_one_row_that_is_off_is_seen_beside_exact_ones_in_half_precision(
         return {**inputs, "position_ids": torch.arange(width).expand(len(packed), -1)}
 
     monkeypatch.setattr(forward_module, "model_inputs", counted_from_the_edge)
-    monkeypatch.setattr(forward_module, "may_share_prompts", lambda model: False)
+    monkeypatch.setattr(mismatch, "may_share_prompts", lambda model: False)
     trainer = trainer_of("gpt2", bf16=True)
     prompts = [list(range(10, 130)), PROMPTS[1]]
     rows = [TrainingRow(p, REPLIES[1], None, 0.0) for p in prompts]

@@ -7,7 +7,7 @@ import pytest
 
 from arena_credit import TurnBatch
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.train.batch import clean_wins, shares
+from arena_trainers.train.rollout.filters import clean_wins, shares
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from arena_trainers.train import Clock, Meter
-from arena_trainers.train.metrics import TIMES
+from arena_trainers.train.clock import TIMES
 
 
 @pytest.fixture

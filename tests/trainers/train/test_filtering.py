@@ -4,8 +4,8 @@ import pytest
 
 from arena_credit import TurnBatch
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.train.batch import REPLAY
 from arena_trainers.train.metrics import flat_groups
+from arena_trainers.train.rollout.player import REPLAY
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 

@@ -18,7 +18,11 @@ from arena_trainers.losses import (  # type: ignore[attr-defined] # noqa: E402
     Weight,
     terms_of,
 )
-from arena_trainers.train import forward as module  # noqa: E402
+from arena_trainers.train.losses import teacher as teacher_module  # noqa: E402
+from arena_trainers.train.losses.terms import LossTerms  # noqa: E402
+from arena_trainers.train.rows import TrainingRow  # noqa: E402
+from arena_trainers.train.score.forward import TokenScores  # noqa: E402
+from arena_trainers.train.score.mismatch import plain_logprobs  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 LOGPS, OLD, REFERENCE = [-1.0, -0.5, -2.0], [-1.3, -0.4, -2.0], [-0.8, -0.9, -1.0]
@@ -164,7 +168,7 @@ def by_trl(make_trainer, monkeypatch):
 
 
 def losses_scores(logps, entropy):
-    return module.TokenScores(logps, entropy)
+    return TokenScores(logps, entropy)
 
 
 def test_the_kl_term_is_that_of_beta(by_trl):
@@ -253,7 +257,7 @@ def test_gradients_are_those_of_finite_differences_in_kuhn_poker(
         for i, p in enumerate(parameters):
             p += 0.01 * torch.randn(p.shape, generator=torch.Generator().manual_seed(i))
     for name, options in FINITE.items():
-        trainer.terms = module.LossTerms(trainer, terms_of({name: options}))
+        trainer.terms = LossTerms(trainer, terms_of({name: options}))
 
         total = partial(trainer._compute_loss, model, inputs)
         grads = torch.autograd.grad(total(), parameters, allow_unused=True)
@@ -312,7 +316,9 @@ def test_a_teacher_that_sees_hidden_cards_is_refused_unless_asked_for(
 ):
     from arena_wrappers import BotPolicy
 
-    monkeypatch.setattr(module, "make_policy", lambda *_: BotPolicy(peek, "peek"))
+    monkeypatch.setattr(
+        teacher_module, "make_policy", lambda *_: BotPolicy(peek, "peek")
+    )
     with pytest.raises(ValueError, match=r"reads what seat \d.*sees_hidden: true"):
         make_trainer(losses={"kickstart": {"teacher": "peek"}})
     make_trainer(losses={"kickstart": {"teacher": "peek", "sees_hidden": True}})
@@ -382,10 +388,8 @@ def scored_after(model, options, trainer):
     for record in trainer.last_kept.records:
         turn = trainer.last_episodes[record.episode].turns[record.place]
         told = messages(KUHN, turn.state, turn.seat, options)
-        given = module.TrainingRow(  # type: ignore[attr-defined]
-            trainer.policy.encode(told), turn.token_ids, None, 0.0
-        )
-        found.append(module.plain_logprobs(model, given, 1.0))
+        given = TrainingRow(trainer.policy.encode(told), turn.token_ids, None, 0.0)
+        found.append(plain_logprobs(model, given, 1.0))
     return found
 
 

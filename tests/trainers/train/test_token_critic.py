@@ -19,7 +19,7 @@ from arena_trainers.train import (  # noqa: E402
     check_critic,
     turn_records,
 )
-from arena_trainers.train.settings import OF_CRITIC, critics  # noqa: E402
+from arena_trainers.train.critics.registry import OF_CRITIC, critics  # noqa: E402
 from arena_wrappers import messages  # noqa: E402
 from arena_wrappers.play import final_state  # noqa: E402
 

@@ -17,7 +17,7 @@ from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.train import CREDIT_STATE
 from arena_trainers.train import trainer as trainer_module
 from arena_trainers.train.games import different_games
-from arena_trainers.train.matching import prepare_games
+from arena_trainers.train.prepared import prepare_games
 from arena_wrappers import NoReplyError, RandomPolicy, Reply
 
 
@@ -354,7 +354,7 @@ def test_steps_per_generation_and_accumulation_train_all_rows(
         ({"credit": "marss"}, "did you mean 'mars'"),
         ({"credit_args": {"pol": 1}}, "pol"),
         ({"games": ["kuhn_pokr"]}, "did you mean 'kuhn_poker"),
-        ({"games": [{"name": "kuhn_poker"}]}, "want a game as id or dict"),
+        ({"games": [{"name": "kuhn_poker"}]}, "write id: kuhn_poker"),
         (
             {"games": [{"id": "kuhn_poker", "params": {"num_players": 9}}]},
             "from 2 to 4",

@@ -361,7 +361,7 @@ def training_games(
         given: the games, where an operator names them.
         allow_code: whether the files of the runs may name code.
     """
-    from arena_trainers.train.games import checked_entry, expanded
+    from arena_trainers.train.game_entries import checked_entry, expanded
 
     if given:
         return [read_env(game, None, None).game for game in given], list(given)

@@ -46,12 +46,8 @@ from arena_trainers.runs.settings import (
     trainer_options,
     with_rounds,
 )
-from arena_trainers.train.settings import (
-    OF_CRITIC,
-    SelfPlay,
-    critics,
-    listed_options,
-)
+from arena_trainers.train.critics.registry import OF_CRITIC, critics
+from arena_trainers.train.settings import SelfPlay, listed_options
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")

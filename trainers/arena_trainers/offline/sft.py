@@ -34,7 +34,8 @@ from arena_trainers.lm.backends.scoring import (
 from arena_trainers.lm.policy import CHECKED, LMPolicy
 from arena_trainers.offline.batches import WholeSteps, labelled_batch, left_batch
 from arena_trainers.offline.protocol import Cut, Given, RowTrainer
-from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
+from arena_trainers.train.score.forward import scoring_the_last
+from arena_trainers.train.score.packing import IGNORED, distinct_rows
 
 
 class SharingSFTTrainer(SFTTrainer):

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import arena_credit as credit
 from arena_credit.by_name import find_estimator, with_options
 from arena_credit.needs import needs_of
-from arena_trainers.train.settings import Draft, listed_options, of_critic
+from arena_trainers.train.critics.registry import of_critic
+from arena_trainers.train.settings import Draft, listed_options
 
 
 class Rule(NamedTuple):

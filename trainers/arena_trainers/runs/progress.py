@@ -32,7 +32,7 @@ from transformers import (
 )
 
 from arena_trainers.terminal import Console
-from arena_trainers.train.metrics import TIMES, Clock
+from arena_trainers.train.clock import TIMES, Clock
 from arena_wrappers.play import ask, ask_async
 
 

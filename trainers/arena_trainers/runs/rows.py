@@ -77,12 +77,12 @@ from arena_trainers.runs.start import (
     make_start,
 )
 from arena_trainers.runs.watch import MetricsFile
-from arena_trainers.train.games import GamePlan, different_games
-from arena_trainers.train.saved import (
+from arena_trainers.train.checkpoint import (
     WholeCheckpoints,
     keep_to_schedule,
     load_reference,
 )
+from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers.prompts import PROMPT_OPTIONS
 from arena_wrappers.records import params_of
 

@@ -72,12 +72,12 @@ from arena_trainers.runs.watch import (
     score_metric,
 )
 from arena_trainers.terminal import Console
-from arena_trainers.train.batch import check_reward_models
+from arena_trainers.train.checkpoint import describe
+from arena_trainers.train.columns import load_functions
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
-from arena_trainers.train.matching import prepare_games
-from arena_trainers.train.records import load_functions
-from arena_trainers.train.saved import describe
+from arena_trainers.train.prepared import prepare_games
+from arena_trainers.train.rollout.reward_columns import check_reward_models
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, Policy, RandomPolicy, Turn, play
 from arena_wrappers.policies.agents import agent_of

@@ -25,7 +25,8 @@ from arena_trainers.options import (
     unknown_option,
     with_texts,
 )
-from arena_trainers.train.settings import branching_of, refuse_warm_start
+from arena_trainers.train.checks import refuse_warm_start
+from arena_trainers.train.settings import branching_of
 from arena_trainers.train.together import check_together
 from arena_wrappers import Branching
 from arena_wrappers.prompts import PROMPT_OPTIONS

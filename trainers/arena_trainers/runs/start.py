@@ -42,7 +42,8 @@ from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.terminal import Console
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.games import GamePlan, checked_entry, different_games
+from arena_trainers.train.game_entries import checked_entry
+from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import (
     FORMATS,
     PromptOptions,

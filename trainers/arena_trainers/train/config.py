@@ -10,17 +10,19 @@ from trl import GRPOConfig
 from arena_trainers.engines import correction_mode
 from arena_trainers.lm.policy import sampling_of
 from arena_trainers.options import Option, options_of
-from arena_trainers.train.settings import (
-    LIST,
-    MAX_REPLY_TOKENS,
-    SelfPlay,
+from arena_trainers.train.checks import (
     check_asynchronous,
     check_batches,
     check_ranges,
     check_sequential,
-    installed_versions,
     refuse_saving_between_generations,
     refuse_what_is_not_supported,
+)
+from arena_trainers.train.settings import (
+    LIST,
+    MAX_REPLY_TOKENS,
+    SelfPlay,
+    installed_versions,
 )
 from arena_trainers.train.together import check_together
 from arena_wrappers import PromptOptions

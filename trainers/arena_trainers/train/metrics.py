@@ -45,7 +45,7 @@
 | `arena/time/<part>` | wall seconds of a part / seconds since the last log | see below |
 
 `sampling_gap` is of rounding alone if the policy that plays is the one that is trained, see
-`arena_trainers.train.forward`. With `top_k`, `top_p`, `min_p` or `repetition_penalty` it is the
+`arena_trainers.train.score.mismatch`. With `top_k`, `top_p`, `min_p` or `repetition_penalty` it is the
 price of these; with a cut, exp(-mean) is about the probability mass that is kept.
 
 Returns leave out penalties. Where a seat learns in some starts only, its `return` is over
@@ -86,10 +86,8 @@ trajectory with its penalties and weights, `completions/*` are the tokens of a r
 sampled, and `num_tokens` counts these and the prompts' since the start.
 """
 
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,130 +96,9 @@ from numpy.typing import NDArray
 from arena_credit import Credit, PoolReport, TurnBatch
 from arena_credit.batch import Floats
 from arena_credit.pools import ZERO
-from arena_trainers.lm.backends import Backend, Generated, Prompts, Sampling
 from arena_trainers.matchmaking import SELF
 from arena_trainers.train.records import PARTS
 from arena_wrappers import Episode
-
-TIMES = ("generation", "environment", "credit", "training", "rest")
-
-
-class Spent(NamedTuple):
-    """Seconds of a part: by the clock on the wall, and of all cores of this process."""
-
-    wall: float
-    cpu: float
-
-
-class Clock:
-    """Counts the seconds of each part, and what was done in them.
-
-    Each moment belongs to one part: the innermost one. Outside all parts it is `"rest"`.
-
-    Attributes:
-        counts: `"episodes"` and `"turns"` that were played, tokens that were `"generated"`,
-            and tokens of rows that were `"trained"`; of this process. Milliseconds of
-            generation in a player `"beside"` it.
-    """
-
-    def __init__(self) -> None:
-        self.restart()
-
-    def restart(self) -> None:
-        """Forgets everything; to be called outside all parts."""
-        self.counts: Counter[str] = Counter()
-        self._spent = dict.fromkeys(TIMES, Spent(0.0, 0.0))
-        self._parts = ["rest"]
-        self._last = _now()
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Within this context, time counts for the part, a key of `TIMES`."""
-        self._charge()
-        self._parts.append(name)
-        try:
-            yield
-        finally:
-            self._charge()
-            self._parts.pop()
-
-    @property
-    def spent(self) -> dict[str, Spent]:
-        """The seconds of each part up to now."""
-        self._charge()
-        return dict(self._spent)
-
-    def _charge(self) -> None:
-        now, before = _now(), self._spent[self._parts[-1]]
-        self._spent[self._parts[-1]] = Spent(
-            before.wall + now.wall - self._last.wall,
-            before.cpu + now.cpu - self._last.cpu,
-        )
-        self._last = now
-
-
-def _now() -> Spent:
-    return Spent(time.perf_counter(), time.process_time())
-
-
-class Meter:
-    """The speed and the split of time since the last reading of a clock.
-
-    Args:
-        clock: the clock.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self._before = clock.spent, clock.counts.copy()
-
-    def read(self) -> dict[str, float]:
-        """The metrics `arena/time/*`, `arena/*_per_second` since the last call."""
-        spent, counts = self.clock.spent, self.clock.counts.copy()
-        last, done = self._before
-        self._before = spent, counts
-        wall = {name: spent[name].wall - last[name].wall for name in TIMES}
-        total = sum(wall.values())
-        found = {"arena/episodes_per_second": _rate(counts, done, "episodes", total)}
-        beside = {"generation": (counts["beside"] - done["beside"]) / 1000}
-        for part, tokens in (("generation", "generated"), ("training", "trained")):
-            seconds = wall[part] + beside.get(part, 0.0)
-            speed = _rate(counts, done, tokens, seconds)
-            found[f"arena/tokens_per_second/{part}"] = speed
-        for name, seconds in wall.items():
-            found[f"arena/time/{name}"] = seconds / total if total > 0 else 0.0
-        return found
-
-
-def _rate(
-    counts: Counter[str], before: Counter[str], name: str, seconds: float
-) -> float:
-    return (counts[name] - before[name]) / seconds if seconds > 0 else 0.0
-
-
-class TimedBackend:
-    """A backend whose time counts as `"generation"`, and whose tokens are counted.
-
-    Args:
-        inner: the backend.
-        clock: counts.
-    """
-
-    def __init__(self, inner: Backend, clock: Clock) -> None:
-        # a policy that another trainer has timed is timed anew
-        self.inner: Backend = inner.inner if isinstance(inner, TimedBackend) else inner
-        self.runs_model = self.inner.runs_model
-        self.clock = clock
-        self.before: Callable[[], None] = lambda: None  # it generates
-
-    def generate(
-        self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
-    ) -> Generated:
-        self.before()
-        with self.clock.part("generation"):
-            made = self.inner.generate(prompt_ids, seeds, sampling)
-            self.clock.counts["generated"] += sum(map(len, made.token_ids))
-        return made
 
 
 class Tally(NamedTuple):

@@ -16,7 +16,7 @@ from arena_trainers.curricula import curricula
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
-from arena_trainers.train.records import RewardColumn
+from arena_trainers.train.columns import RewardColumn
 
 VALUES = ("value", "action_value")
 CALLS = "each turn of an agent is several calls of models"

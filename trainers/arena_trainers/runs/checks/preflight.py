@@ -30,25 +30,27 @@ from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
 from arena_trainers.runs.folder import check_new
 from arena_trainers.runs.settings import JobConfig
+from arena_trainers.train.checks import (
+    check_asynchronous,
+    check_batches,
+    check_ranges,
+    check_sequential,
+    refuse_saving_between_generations,
+    refuse_what_is_not_supported,
+)
+from arena_trainers.train.columns import load_functions
+from arena_trainers.train.credit_check import check_credit
+from arena_trainers.train.critics.exact_check import check_exact
 from arena_trainers.train.games import (
     GamePlan,
     check_used,
     curriculum_of,
     matchmaker_of,
 )
-from arena_trainers.train.records import load_functions
 from arena_trainers.train.settings import (
     Draft,
-    check_asynchronous,
-    check_batches,
-    check_credit,
-    check_exact,
-    check_ranges,
-    check_sequential,
     is_of_installed_versions,
     listed_options,
-    refuse_saving_between_generations,
-    refuse_what_is_not_supported,
 )
 from arena_trainers.train.together import check_together
 from arena_wrappers import Policy, RandomPolicy, make_policy

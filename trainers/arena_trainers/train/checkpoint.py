@@ -26,9 +26,9 @@ from arena_trainers.finite import ADVICE, check_state, weights_fault
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.processes import raised_everywhere
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.critics import Critic
-from arena_trainers.train.forward import load_whole
+from arena_trainers.train.critics.protocol import Critic
 from arena_trainers.train.games import GamePlan
+from arena_trainers.train.score.sharding import load_whole
 
 
 def keep_to_schedule(scheduler: Any) -> None:
@@ -299,3 +299,24 @@ def whole_checkpoint(folder: Path, wanted: Any) -> str | None:
             "earlier one"
         )
     return str(wanted)
+
+
+def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a state's file.
+
+    Args:
+        path: the file, in a checkpoint.
+        owner: the settings that the file must have, by name. Tuples equal lists.
+
+    Raises:
+        ValueError: there is no file, or it is one of other settings.
+    """
+    found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    for name, wanted in json.loads(json.dumps(owner)).items():
+        if found.get(name) != wanted:
+            raise ValueError(
+                f"want a checkpoint of {name} {wanted!r}, got one of "
+                f"{found.get(name)!r} in {str(path.parent)!r}; resume with the "
+                "settings of that run"
+            )
+    return found

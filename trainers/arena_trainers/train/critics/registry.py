@@ -1,0 +1,106 @@
+"""The critics by name, what they supply and read, and checks of their options.
+
+This module imports neither TRL nor torch.
+"""
+
+import math
+import os
+from typing import Any, NamedTuple
+
+from arena_envs.doors import Door, check_options
+from arena_envs.game import check_bool, check_int, check_number
+from arena_trainers.engines.settings import refuse
+from arena_trainers.options import refuse_unknown
+from arena_trainers.processes import splits_weights
+
+
+class OfCritic(NamedTuple):
+    """The columns that a critic supplies, its options, and further columns that it reads."""
+
+    columns: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+
+_FITTED, _CRITICS = ("hidden_size", "learning_rate"), "arena_trainers.train.critics"
+_VALUES = ("value", "next_value")
+OF_CRITIC = {  # of those of this package, whose module imports torch
+    "features": OfCritic(_VALUES, (*_FITTED, "num_steps"), ("features",)),
+    "exact": OfCritic((*_VALUES, "action_value")),
+    "tokens": OfCritic(
+        ("tokens.value", *_VALUES), (*_FITTED, "loss_weight", "shared", "clip")
+    ),
+    "utterances": OfCritic(
+        (*_VALUES, "action_value"),
+        (*_FITTED, "num_steps", "batch_size", "replay", "polyak"),
+    ),
+}
+critics: Door[Any] = Door(
+    "critic",
+    "arena.critics",
+    {
+        "features": f"{_CRITICS}:FeatureCritic",
+        "exact": f"{_CRITICS}:ExactCritic",
+        "tokens": f"{_CRITICS}:TokenCritic",
+        "utterances": f"{_CRITICS}:UtteranceCritic",
+    },
+    given=("games", "discount", "seed", "seats", "options", "weight", "trainer"),
+    kit=f"{_CRITICS}:check_critic",
+)
+
+
+def of_critic(critic: str | None) -> OfCritic:
+    """What is known of a critic; a plug-in declares `supplies` and `reads`."""
+    if critic is None or critic in OF_CRITIC:
+        return OF_CRITIC[critic] if critic else OfCritic(())
+    made = critics.find(critic)
+    supplies, reads = getattr(made, "supplies", _VALUES), getattr(made, "reads", ())
+    return OfCritic(tuple(supplies), reads=tuple(reads))
+
+
+_COUNTS = ("hidden_size", "num_steps", "batch_size", "replay")  # of critics
+
+
+def _check_critic_option(critic: str, name: str, value: Any) -> None:
+    """Raises ValueError for a value that the critic would refuse when it is made."""
+    if name == "shared":
+        check_bool(name, value)
+    elif name in _COUNTS:
+        limits = {"hidden_size": 10_000, "num_steps": 1_000_000}
+        most = 10_000_000 if critic == "utterances" else limits.get(name, 10_000_000)
+        check_int(name, value, 1, most)
+    elif (critic, name) == ("features", "learning_rate"):
+        check_number(name, value, 0, 1)
+        if value in (0, 1):
+            raise ValueError(f"want a learning_rate from 0 to 1, got {value!r}")
+    elif value is not None or name != "clip":
+        check_number(name, value, 0, 1 if name == "polyak" else math.inf)
+
+
+def check_critic(args: Any) -> None:
+    """Raises ValueError for an unknown critic, or for options that it does not have."""
+    critic, options = args.critic, args.critic_args
+    if critic is None and options:
+        raise ValueError(
+            f"want critic_args only with a critic, got {dict(options)!r}; set "
+            "critic='features'"
+        )
+    if critic is not None:
+        critics.read(critic)  # raises if there is no such critic
+    if critic in OF_CRITIC:
+        refuse_unknown(f"critic {critic!r}", options, OF_CRITIC[critic].options)
+        for name, value in options.items():
+            _check_critic_option(critic, name, value)
+    elif critic is not None:
+        check_options(
+            f"critic {critic!r}", critics.find(critic), options, critics.given
+        )
+    of_tokens = "tokens.value" in of_critic(critic).columns
+    if of_tokens or critic == "utterances":
+        whole = of_tokens and args.layout != "turn"
+        split = int(os.environ.get("WORLD_SIZE", "1")) > 1 or splits_weights(args)
+        refused = [
+            ("layout 'trajectory'", whole, "its values are of single turns"),
+            ("several processes", split, "it has not been tested with them"),
+        ]
+        refuse(f"critic {critic!r}", refused)

@@ -1,0 +1,139 @@
+"""`Teacher`: a policy whose choices among the legal actions a term of the loss reads."""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from arena_envs.game import random_states
+from arena_eval.baselines import prepared
+from arena_trainers.losses import TINY, Choice, Term
+from arena_trainers.processes import splits_weights
+from arena_trainers.train.games import makers_of
+from arena_trainers.train.rows import TrainingRow
+from arena_trainers.train.score.reference import turns_at
+from arena_wrappers import BotPolicy, TurnRequest, make_policy, turn_seed
+from arena_wrappers.policies import own_prompt
+from arena_wrappers.prompts import reply_format_named
+
+NUM_CHECKED = 20  # episodes of random play in which a teacher is checked
+
+
+class Teacher:
+    """A policy whose choices among the legal actions a term reads.
+
+    It reads one prompt per state, its own or the learner's. One without `action_probs` gives a reply,
+    whose probability is 1: the cross-entropy is then right on average.
+    """
+
+    def __init__(self, trainer: Any, term: Term) -> None:
+        args, self.trainer, self.term = trainer.args, trainer, term
+        if splits_weights(args):
+            raise ValueError(
+                f"loss term {term.name!r} has a teacher, which has not been tested "
+                "with weights that are split among processes; leave the term out"
+            )
+        known = trainer.games.opponents
+        made = known.get(term.teacher) or make_policy(term.teacher, makers_of(args))
+        self.policy: Any = made
+        self.options = own_prompt(made) or args.prompt
+        if hasattr(made, "model"):
+            made.model.to(args.device)
+        for game in trainer.games.rules:
+            prepared(made, game)
+            if not term.sees_hidden and isinstance(made, BotPolicy):
+                self._refuse_hidden(game)
+
+    def _refuse_hidden(self, game: Any) -> None:
+        """Raises if the bot acts otherwise in states that its seat cannot tell apart."""
+        rng = random.Random(0)
+        pairs = [
+            (state, game.resample(state, seat, rng))
+            for _ in range(NUM_CHECKED)
+            for state, seat in random_states(game, rng)
+            if seat >= 0 and game.information != "perfect"
+        ]
+        asked = [TurnRequest.at(game, s, self.options) for pair in pairs for s in pair]
+        found = self._probs(asked) if asked else []
+        for own, other, request in zip(
+            found[::2], found[1::2], asked[::2], strict=True
+        ):
+            if max(abs(a - b) for a, b in zip(own, other, strict=True)) > TINY:
+                raise ValueError(
+                    f"teacher {self.policy.name!r} reads what seat {request.seat} of "
+                    f"{game!r} cannot know: it acts otherwise in states that look "
+                    "alike; give another teacher, or sees_hidden: true in "
+                    f"losses[{self.term.name!r}]"
+                )
+
+    def _probs(self, requests: Sequence[TurnRequest]) -> list[list[float]]:
+        if hasattr(self.policy, "action_probs"):
+            return [list(probs) for probs, _ in self.policy.action_probs(requests)]
+        replies = self.policy.act(requests)
+        return [
+            [float(reply.text == request.wrap(text)) for text in request.legal]
+            for request, reply in zip(requests, replies, strict=True)
+        ]
+
+    def columns(
+        self, rows: Sequence[TrainingRow], device: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """float32[B, A], the teacher's probabilities, and int64[B, A, L], the learner's tokens.
+
+        They are 0 and -1 where there is nothing, as in placeholder rows, whose `place` is -1.
+        """
+        places = [row.place for row in rows]
+        of_row, asked = self._asked(places)
+        probs = dict(zip(asked, self._probs([*asked.values()]), strict=True))
+        policy = self.trainer.policy
+        wrap = reply_format_named(self.trainer.args.reply_format).wrap
+        replies = {
+            (i, a): [
+                *policy.chat.reply_ids(rows[i].prompt_ids, wrap(text)),
+                policy.eos_ids[0],
+            ]
+            for i, key in enumerate(of_row)
+            for a, text in enumerate(asked[key].legal if key is not None else ())
+        }
+        most = max((len(request.legal) for request in asked.values()), default=1)
+        longest = max(map(len, replies.values()), default=1)
+        of_teacher = torch.zeros(len(rows), most)
+        tokens = torch.full((len(rows), most, longest), -1)
+        for (i, a), ids in replies.items():
+            of_teacher[i, a] = probs[of_row[i]][a]
+            tokens[i, a, : len(ids)] = torch.tensor(ids)
+        return of_teacher.to(device), tokens.to(device)
+
+    def _asked(self, places: Sequence[int]) -> tuple[list[Any], dict[Any, TurnRequest]]:
+        """What to ask: for each row the key of its request, None without; requests by key."""
+        of_row, asked = list[Any](), dict[Any, TurnRequest]()
+        for record, game, state in turns_at(self.trainer, places):
+            key: Any = None
+            if record is not None:
+                seat, where = record.seat, (record.episode, record.place)
+                key = record.game, seat, game.information_state(state, seat)
+                if self.term.sees_hidden or not hasattr(self.policy, "action_probs"):
+                    key = where
+                seed = turn_seed(record.seed, *where, seat)
+                request = TurnRequest.at(game, state, self.options, seed)
+                asked.setdefault(key, request)
+            of_row.append(key)
+        return of_row, asked
+
+    def choice(self, inputs: Mapping[str, Any]) -> Choice:
+        """Both distributions for the rows of a micro-batch; the learner's has a gradient."""
+        name, trainer = f"arena_teacher_{self.term.name}", self.trainer
+        probs, ids = inputs[f"{name}_probs"], inputs[f"{name}_ids"]
+        rows, actions = (ids[:, :, 0] >= 0).nonzero(as_tuple=True)
+        logps = torch.zeros_like(probs)
+        if len(rows):
+            said = ids[rows, actions]
+            counted = (said >= 0).long()
+            both = torch.cat([inputs["prompt_ids"][rows], said.clamp(min=0)], dim=1)
+            mask = torch.cat([inputs["prompt_mask"][rows], counted], dim=1)
+            model = trainer.accelerator.unwrap_model(trainer.model)
+            given = model, both, mask, said.shape[1], False, inputs["learner"][rows]
+            scores = trainer.forward.score(*given).logprobs
+            logps = logps.index_put((rows, actions), (scores * counted).sum(dim=1))
+        return Choice(probs, logps)

@@ -1,0 +1,80 @@
+"""`LossTerms`: the terms of `losses`, added to TRL's loss."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from arena_trainers.losses import Seen, Term
+from arena_trainers.train.losses.averages import averaged
+from arena_trainers.train.losses.teacher import Teacher
+from arena_trainers.train.score.tensors import loss_mask
+
+
+class LossTerms:
+    """The part of `TurnGRPOTrainer` that adds terms to the loss."""
+
+    def __init__(self, trainer: Any, terms: Sequence[Term]) -> None:
+        self.trainer, self.terms = trainer, terms
+        self.teachers = {t: Teacher(trainer, t) for t in terms if "teacher" in t.needs}
+
+    def needs(self, name: str, step: int) -> bool:
+        """Whether a term reads this at the step or later."""
+        return any(name in t.needs and not t.weight.is_over(step) for t in self.terms)
+
+    def active(self) -> list[Term]:
+        """The terms whose weight is not 0 at this step."""
+        step = self.trainer.state.global_step
+        return [term for term in self.terms if term.weight.at(step)]
+
+    def columns(self, rows: Sequence[Any], completion_ids: Any) -> dict[str, Any]:
+        """Further columns of the batch of these rows, for the terms that read them."""
+        trainer, found = self.trainer, {}
+        step, device = trainer.state.global_step, completion_ids.device
+        kept, places = trainer.last_kept, [row.place for row in rows]
+        if self.needs("invalid", step):
+            invalid = [p >= 0 and kept.records[p].is_invalid for p in places]
+            found["arena_invalid"] = torch.tensor(invalid, device=device)
+        if self.needs("values", step):
+            value = trainer.last_turns.value
+            if value is None:
+                raise ValueError("a loss term needs values, got none; set critic")
+            own = [value[kept.rows[p]] if p >= 0 else 0.0 for p in places]
+            per_row = torch.tensor(own, dtype=torch.float32, device=device)
+            found["arena_values"] = per_row[:, None].repeat(1, completion_ids.shape[1])
+        for term, teacher in self.teachers.items():
+            if not term.weight.is_over(step):
+                made = teacher.columns(rows, device)
+                for name, column in zip(("probs", "ids"), made, strict=True):
+                    found[f"arena_teacher_{term.name}_{name}"] = column
+        return found
+
+    def loss(self, active: Sequence[Term], inputs: dict[str, Any], scores: Any) -> Any:
+        """The weighted sum of the terms' means, of `columns` and the policy's `TokenScores`."""
+        trainer, logps = self.trainer, scores.logprobs
+        old = inputs.get("old_per_token_logps")
+        mask = loss_mask(inputs)
+        given = mask, inputs["advantages"], (trainer.epsilon_low, trainer.epsilon_high)
+        known = {
+            "old": logps.detach() if old is None else old,
+            "reference": inputs.get("ref_per_token_logps"),
+            "entropy": scores.entropies,
+            "values": inputs.get("arena_values"),
+            "invalid": inputs.get("arena_invalid"),
+        }
+        total = 0.0
+        if not mask.any():  # placeholder rows alone
+            return total
+        for term in active:
+            read = {name: known[name] for name in term.needs - {"teacher"}}
+            if term in self.teachers:
+                read["teacher"] = self.teachers[term].choice(inputs)
+            own = term.function(logps, Seen(*given, **read))
+            if term.surrogate and "importance_sampling_ratio" in inputs:  # as TRL's
+                own = own * inputs["importance_sampling_ratio"]
+            mean = averaged(own, mask, trainer, inputs)
+            weight = term.weight.at(trainer.state.global_step)
+            total = total + weight * mean
+            name = f"arena/loss/{term.name}"
+            trainer.note({name: float(mean.detach()), f"{name}/weight": weight})
+        return total

@@ -1,0 +1,128 @@
+"""Bounds of returns, and whether an estimator's options allow for them.
+
+This module imports neither TRL nor torch.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import arena_credit as credit
+from arena_credit.by_name import find_estimator
+from arena_credit.needs import needs_of
+from arena_envs.game import AnyGame, bounds_of, random_states
+from arena_trainers.train.records import PARTS
+
+NUM_GAMES = 100  # random games that are played to see whether seats are paid early
+SLACK = 1e-9  # rounding of a sum of rewards
+
+
+def return_bounds(
+    game: AnyGame, args: Any, weights: Mapping[str, float]
+) -> tuple[float, float]:
+    """Bounds of the weighted return of a trajectory, forfeits and penalties included.
+
+    Args:
+        game: the rules.
+        args: settings; `penalty`, `on_invalid` and `max_retries` set the cost of invalid
+            replies.
+        weights: weights of the reward parts; 1 where none is given.
+    """
+    found = part_bounds(game, args)
+    ends = [_times(found[part], weights.get(part, 1.0)) for part in PARTS]
+    return sum(low for low, _ in ends), sum(high for _, high in ends)
+
+
+def part_bounds(game: AnyGame, args: Any) -> dict[str, tuple[float, float]]:
+    """Bounds of each part of a trajectory's return, without weights.
+
+    The game's part lies within `bounds_of` the game. These bounds are
+    widened if a seat is paid before its first turn: a trajectory begins with this turn, so
+    it lacks the early payment, and the seat may lose it again later.
+    """
+    low, high = bounds_of(game)
+    limited = [s for s in args.games if isinstance(s, dict) and s.get("max_turns")]
+    if limited or args.curriculum is not None:
+        low, high = (
+            min(low, 0.0),
+            max(high, 0.0),
+        )  # an episode may be cut before any payment
+    if pays_early(game):
+        low, high = low - max(high, 0.0), high - min(low, 0.0)
+    invalid = {
+        "forfeit": 1 if game.num_players < 3 else game.max_turns,
+        "retry": args.max_retries * game.max_turns + 1,
+        "random": game.max_turns,
+    }[args.on_invalid]
+    return {"game": (low, high), "format": (-args.penalty * invalid, 0.0)}
+
+
+def _times(ends: tuple[float, float], weight: float) -> tuple[float, float]:
+    low, high = sorted(weight * end + 0.0 for end in ends)  # no -0
+    return low, high
+
+
+def pays_early(game: AnyGame) -> bool:
+    """Whether random play finds an episode that pays a seat before its first turn."""
+    rng = random.Random(0)
+    for _ in range(NUM_GAMES):
+        moved = set[int]()
+        for state, player in random_states(game, rng):
+            if moved.issuperset(range(game.num_players)):
+                break
+            paid = game.returns(state)
+            if any(paid[seat] for seat in range(len(paid)) if seat not in moved):
+                return True
+            moved.add(player)
+    return False
+
+
+def check_bounds(
+    args: Any, games: Sequence[AnyGame], weights: Mapping[str, float]
+) -> None:
+    """Raises if a return can lie outside of the bounds that the estimator's options set.
+
+    Which options these are is declared by the estimator (`return_bounds` of `needs`). A
+    bound may be a number, or a mapping from parts of the reward to numbers.
+
+    Raises:
+        ValueError: names the bound and the value that it needs.
+    """
+    options = {**credit.default_options(args.credit), **args.credit_args}
+    names = needs_of(find_estimator(args.credit)).return_bounds or ()
+    for side, name in enumerate(names):
+        given = options[name]
+        by_part = given if isinstance(given, Mapping) else {None: given}
+        for part, bound in by_part.items():
+            if not isinstance(bound, Real):
+                continue  # the estimator checks it
+            what = name if part is None else f"{name}[{part!r}]"
+            _check_known(args, weights, what, part)
+            # a part of weight 0 is read without weight
+            weight = weights.get(part or "", 1.0) or 1.0
+            for game in games:
+                ends = return_bounds(game, args, weights)
+                if part is not None:
+                    ends = _times(part_bounds(game, args)[part], weight)
+                end = ends[side]
+                beyond = float(bound) - end if side == 0 else end - float(bound)
+                if beyond > SLACK:
+                    raise ValueError(
+                        f"want a {what} of {end:g} or {('less', 'more')[side]}, got "
+                        f"{bound!r}: {type(game).__name__} can pay {end:g}, with "
+                        "penalties and part_weights"
+                    )
+
+
+def _check_known(
+    args: Any, weights: Mapping[str, float], what: str, part: str | None
+) -> None:
+    """Raises if a bound is set for a part of the reward without known bounds."""
+    counted = [part] if part is not None else [p for p in weights if weights[p]]
+    others = [other for other in counted if other not in PARTS]
+    if others:
+        raise ValueError(
+            f"credit {args.credit!r} cannot check {what}: the bounds of the reward "
+            f"part {others[0]!r} are not known; leave {what} out"
+        )

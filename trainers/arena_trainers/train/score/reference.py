@@ -1,0 +1,133 @@
+"""Log-probabilities of the reference, with prompts of its own if it has some; TRL's importance ratio."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from transformers import AutoTokenizer
+from trl.trainer.utils import use_adapter
+
+from arena_trainers.lm.models import model_folder
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.rows import TrainingRow
+from arena_trainers.train.score.tensors import joined, row_tensors
+from arena_wrappers import messages
+from arena_wrappers.play import turn_states
+
+
+def turns_at(trainer: Any, places: Sequence[int]) -> Iterator[tuple[Any, Any, Any]]:
+    """Record, game and state of the turn of each row; None of each for placeholder rows.
+
+    Args:
+        trainer: with the generation batch that it played last.
+        places: of the rows among the records of this process; -1 for placeholder rows.
+    """
+    states = dict[int, list[Any]]()
+    for place in places:
+        if place < 0:
+            yield None, None, None
+            continue
+        record = trainer.last_kept.records[place]
+        if record.call >= 0:
+            raise ValueError(
+                "want turns of one generation for teachers and other prompts of the "
+                "reference; leave agent out"
+            )
+        game, number = trainer.games.rules[record.game], record.episode
+        if number not in states:
+            states[number] = turn_states(trainer.last_episodes[number], game)
+        yield record, game, states[number][record.place]
+
+
+def reference_logprobs(
+    trainer: Any, rows: Sequence[TrainingRow], batch: Mapping[str, Any]
+) -> torch.Tensor:
+    """float32[B, T]: what the reference gives the replies, after prompts of its own if it has some.
+
+    Args:
+        trainer: with the generation batch that it played last.
+        rows: of this process.
+        batch: their columns.
+    """
+    options, policy = trainer.args.reference_prompt, trainer.policy
+    if options is not None:
+        asked = [*rows]
+        for i, (record, game, state) in enumerate(
+            turns_at(trainer, [row.place for row in rows])
+        ):
+            if record is not None:
+                prompt = messages(game, state, record.seat, options)
+                prompt_ids = policy.encode(prompt, options.date)
+                asked[i] = TrainingRow(prompt_ids, rows[i].completion_ids, None, 0.0)
+        batch = row_tensors(asked, trainer)
+    model, own = trainer.ref_model, trainer.accelerator.unwrap_model(trainer.model)
+    with ExitStack() as stack:
+        if model is None:  # the adapter was trained, and its base is the reference
+            name = "ref" if "ref" in own.peft_config else None
+            stack.enter_context(use_adapter(own, adapter_name=name))
+            model = trainer.model
+        scores: torch.Tensor = trainer.forward.score(model, *joined(batch), False)[0]
+        return scores
+
+
+def importance_ratio(
+    trainer: Any, old: torch.Tensor, sampled: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
+    """TRL's correction of tokens that another policy sampled, float32[B, T] or [B, 1]; logs it.
+
+    Args:
+        trainer: its `vllm_importance_sampling_mode` and limits say how.
+        old: float32[B, T], log-probabilities before the update.
+        sampled: float32[B, T], as they were sampled; NaN where an engine gave none.
+        mask: bool[B, T], tokens that are trained.
+    """
+    mode, gap = trainer.vllm_importance_sampling_mode, (old - sampled).nan_to_num(0.0)
+    low = trainer.vllm_importance_sampling_clip_min or 0.0
+    whole = mode.startswith("sequence")
+    ratio = (
+        (gap * mask).sum(dim=-1, keepdim=True).exp() if whole else (gap * mask).exp()
+    )
+    cut = ratio.clamp(low, trainer.vllm_importance_sampling_clip_max)
+    truncates = mode.endswith("truncate")
+    ratio = cut if truncates else ratio.masked_fill(cut != ratio, 0.0)
+    known = gap.abs()[mask & ~sampled.isnan()]
+    parts = {
+        "sampling/sampling_logp_difference": known,
+        "sampling/importance_sampling_ratio": ratio.flatten() if whole else ratio[mask],
+    }
+    for name, values in parts.items():
+        own = [
+            f(values).item() if len(values) else 0.0
+            for f in (torch.min, torch.mean, torch.max)
+        ]
+        lows, means, highs = zip(*gather_object([own]), strict=True)
+        trainer.note(
+            {
+                f"{name}/min": min(lows),
+                f"{name}/mean": sum(means) / len(means),
+                f"{name}/max": max(highs),
+            }
+        )
+    return ratio
+
+
+def _reference_folder(args: TurnGRPOConfig) -> str | None:
+    """The folder of the model of `reference`, if it has one of its own."""
+    name = (args.reference or {}).get("model")
+    return None if name is None else str(model_folder(name))
+
+
+def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
+    """Raises ValueError for a reference that TRL leaves out, or that reads tokens otherwise."""
+    if model is None:
+        raise ValueError(
+            "want reference without model where an adapter is trained, as TRL takes "
+            f"the base model for it; got {path!r}; leave model or the adapter out"
+        )
+    if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
+        raise ValueError(
+            f"want {path!r} with the tokenizer of the model, got another; choose a "
+            "model of the same family"
+        )
