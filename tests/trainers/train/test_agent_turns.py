@@ -188,7 +188,7 @@ def test_the_last_call_of_a_turn_gets_its_rewards():
 def test_agents_train_with_rewards_and_against_past_selves(trained, options):
     trainer = trained(None, agent_name="planner_worker", save_steps=1, **options)
     assert trainer.state.global_step == 2
-    records = trainer.last_kept.records
+    records = trainer.last_selected.records
     if "rewards" in options:
         paid = [record.rewards.get("length") for record in records]
         assert [x is not None for x in paid] == [r.call == 1 for r in records]

@@ -116,7 +116,7 @@ def test_padded_rows_train_as_rows_of_their_own(
     router = {"router_aux_loss_coef": 0.0} if model_type == "mixtral" else {}
     trainer = trainer_of(model_type, max_tokens_per_forward=bound, **router)
     rows = [TrainingRow(p, r, None, 0.0) for p, r in zip(PROMPTS, REPLIES, strict=True)]
-    trainer.forward.agreement.check(rows)
+    trainer.forward.mismatch_check.check(rows)
     model = trainer.model
     logprobs, _, _ = trainer._get_per_token_logps_and_entropies(model, *padded(), 3)
     wanted = [alone(model, p, r) for p, r in zip(PROMPTS, REPLIES, strict=True)]
@@ -135,7 +135,7 @@ def test_trls_layer_is_switched_off_where_it_lacks_a_transform(trainer_of):
     trainer = trainer_of("recurrent_gemma")
     said = warned(trainer.train)
     assert any("TRL's fused output layer switched off" in text for text in said)
-    assert not trainer.forward.way.fused
+    assert not trainer.forward.mode.fused
     assert trainer.state.log_history[0]["arena/sampling_gap/max"] < 1e-4
 
 
@@ -172,7 +172,7 @@ def test_one_row_that_is_off_is_seen_beside_exact_ones_in_half_precision(
     prompts = [list(range(10, 130)), PROMPTS[1]]
     rows = [TrainingRow(p, REPLIES[1], None, 0.0) for p in prompts]
     with pytest.raises(ValueError, match="plain forward pass of gpt2"):
-        trainer.forward.agreement.check(rows)
+        trainer.forward.mismatch_check.check(rows)
 
 
 def test_sharing_is_switched_off_where_it_is_not_exact(trainer_of, monkeypatch):
@@ -191,15 +191,15 @@ def test_sharing_is_switched_off_where_it_is_not_exact(trainer_of, monkeypatch):
 
     monkeypatch.setattr(attention, "forward", windowed)
     rows = [TrainingRow(p, r, None, 0.0) for p, r in zip(PROMPTS, REPLIES, strict=True)]
-    (text,) = warned(lambda: trainer.forward.agreement.check(rows))
+    (text,) = warned(lambda: trainer.forward.mismatch_check.check(rows))
     assert text.startswith("prompt sharing switched off: with this model its log-prob")
-    assert not trainer.forward.way.shared
+    assert not trainer.forward.mode.shared
 
 
 def test_an_architecture_beyond_any_list_shares_its_prompts(trainer_of):
     trainer = trainer_of("hunyuan_v1_dense")
     trainer.train()
-    assert trainer.forward.way == (True, True)
+    assert trainer.forward.mode == (True, True)
 
 
 def test_the_check_is_made_again_when_rows_have_doubled(trainer_of, monkeypatch):
@@ -213,7 +213,7 @@ def test_the_check_is_made_again_when_rows_have_doubled(trainer_of, monkeypatch)
 
     monkeypatch.setattr(trainer.forward, "score_rows", noted)
     for length in (10, 19, 20, 12, 41):
-        trainer.forward.agreement.check(
+        trainer.forward.mismatch_check.check(
             [TrainingRow([4] * (length - 2), [5, 6], None, 0.0)]
         )
     assert lengths == [10, 20, 41]
@@ -224,7 +224,7 @@ def test_the_check_changes_neither_weights_nor_random_numbers(trainer_of):
     before = {name: x.clone() for name, x in trainer.model.state_dict().items()}
     trainer.model.train()
     state = torch.get_rng_state()
-    trainer.forward.agreement.check([TrainingRow([4, 5, 6, 7], [8, 9], None, 0.0)])
+    trainer.forward.mismatch_check.check([TrainingRow([4, 5, 6, 7], [8, 9], None, 0.0)])
     assert torch.equal(torch.get_rng_state(), state)
     assert trainer.model.training
     for name, weight in trainer.model.state_dict().items():
@@ -310,11 +310,11 @@ def test_a_policy_that_plays_with_other_weights_is_noticed(trainer_of, monkeypat
 def test_rows_beyond_positions_that_move_are_refused(rope, trainer_of):
     positions = {"rope_parameters": {"rope_theta": 1e4, **rope}}
     trainer = trainer_of(config={**positions, "max_position_embeddings": 8})
-    trainer.forward.agreement.check([TrainingRow([4] * 6, [5, 6], None, 0.0)])
+    trainer.forward.mismatch_check.check([TrainingRow([4] * 6, [5, 6], None, 0.0)])
     with pytest.raises(
         ValueError, match=r"at most 8 tokens together, got 9.*rope_type"
     ):
-        trainer.forward.agreement.check([TrainingRow([4] * 7, [5, 6], None, 0.0)])
+        trainer.forward.mismatch_check.check([TrainingRow([4] * 7, [5, 6], None, 0.0)])
 
 
 def test_the_router_loss_of_experts_is_refused(trainer_of):

@@ -12,7 +12,7 @@ from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy
 from arena_trainers.train import TrainingRow
 from arena_trainers.train import learners as learners_module
-from arena_trainers.train.learners import carried
+from arena_trainers.train.learners import earlier_gaps
 from arena_trainers.train.score import forward
 from arena_wrappers import AgentPolicy, Ask, Reply
 
@@ -246,7 +246,7 @@ def test_sequential_updates_of_one_learner_are_joint(make):
 def test_a_factor_is_of_the_calls_of_earlier_learners_since_the_last_own_call():
     calls = [(0, 0), (0, 0), (0, 1), (0, 0), (0, 2), (0, 1), (1, 1), (1, 0)]
     rows = [TrainingRow([1], [2], None, 0.0, None, (e, 0), learner=m) for e, m in calls]
-    sums = carried(rows, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0], 3)
+    sums = earlier_gaps(rows, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0], 3)
     assert sums == [0, 0, 1 + 2, 0, 1 + 2 + 4 + 8, 8, 0, 0]
 
 

@@ -385,7 +385,7 @@ def scored_after(model, options, trainer):
     from arena_wrappers.prompts import messages
 
     found = []
-    for record in trainer.last_kept.records:
+    for record in trainer.last_selected.records:
         turn = trainer.last_episodes[record.episode].turns[record.place]
         told = messages(KUHN, turn.state, turn.seat, options)
         given = TrainingRow(trainer.policy.encode(told), turn.token_ids, None, 0.0)
@@ -547,7 +547,7 @@ def test_a_term_reads_the_critics_values_and_invalid_replies(
     inputs = generated(trainer)
     trainer.current_gradient_accumulation_steps = 1
     trainer._compute_loss(trainer.model, inputs)
-    records, values = trainer.last_kept.records, trainer.last_turns.value
+    records, values = trainer.last_selected.records, trainer.last_turns.value
     num = len(records)
     assert TOLD["values"][:num, 0].tolist() == pytest.approx(values.tolist())
     assert TOLD["invalid"][:num].tolist() == [r.is_invalid for r in records]

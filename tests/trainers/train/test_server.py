@@ -730,14 +730,14 @@ def test_a_run_beside_a_server_resumes_with_the_weights_that_played(
 def test_a_server_that_dies_during_play_ahead_ends_training(make, start):
     server = start()
     trainer = make(server, **AHEAD, save_strategy="steps", save_steps=1)
-    fill = trainer.ahead._fill
+    fill = trainer.async_player._fill
 
     def stop(step):
         if step == 1:
             server.stop()
         fill(step)
 
-    trainer.ahead._fill = stop
+    trainer.async_player._fill = stop
     with pytest.raises(ServerError, match=r"no server answers|broke off"):
         trainer.train()
     assert (Path(trainer.args.output_dir) / "checkpoint-2").is_dir()

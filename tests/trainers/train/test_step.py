@@ -121,7 +121,7 @@ def test_the_correction_of_sampled_logprobs_is_that_of_trl(make, generated, mode
         row.logprobs = [x - 0.1 * i for i, x in enumerate(row.logprobs, 1)]
     ours = row_tensors(trainer._rows, trainer)
     trainer._metrics["train"].clear()
-    ours |= trainer.forward.scored_before(ours, trainer._rows)
+    ours |= trainer.forward.loss_columns(ours, trainer._rows)
     logged = dict(trainer._metrics["train"])
     trainer._metrics["train"].clear()
     theirs = scored_by_trl(trainer)

@@ -46,7 +46,7 @@ from arena_trainers.runs.settings import (
     trainer_options,
     with_rounds,
 )
-from arena_trainers.train.critics.registry import OF_CRITIC, critics
+from arena_trainers.train.critics.registry import CRITIC_FACTS, critics
 from arena_trainers.train.settings import SelfPlay, listed_options
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
@@ -209,8 +209,8 @@ def _options_of(option: str, name: str) -> Collection[str]:
     with suppress(ValueError, ImportError):
         if option == "credit":
             return default_options(name)
-        if name in OF_CRITIC:
-            return OF_CRITIC[name].options
+        if name in CRITIC_FACTS:
+            return CRITIC_FACTS[name].options
         return {*signature_of(critics.find(name)).parameters} - {*critics.given}
     return ()
 

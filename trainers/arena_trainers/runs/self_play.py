@@ -250,7 +250,7 @@ class SelfPlay(Run):
         shown = self.console, job.steps_between_replies
         trainer.add_callback(SampleReplies(trainer, *shown))
         before = self.begin_metrics(metrics)
-        whole = trainer.shards.whole_weights
+        whole = trainer.sharded_weights.whole_weights
         self.watcher = self.watch_nash_conv(trainer.policy, args.prompt, whole)
         if self.watcher is not None:
             conv = "arena/nash_conv"
@@ -318,7 +318,7 @@ class SelfPlay(Run):
         for meter in self.meters:  # a long evaluation that goes on is not late
             meter.beat = lambda: self.watchdog.begin(EVALUATION)
         exact = any(meter.game is not None for meter in self.meters)
-        with self.trainer.shards.weights_for_play(scores=exact):
+        with self.trainer.sharded_weights.weights_for_play(scores=exact):
             if self.is_main:
                 self._evaluate()
                 self.push()

@@ -305,8 +305,8 @@ def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout
     episodes, games = trainer.last_episodes, trainer.last_played.games
     own = turn_credits(
         episodes,
-        trainer.last_kept.records,
-        trainer.last_kept.rows,
+        trainer.last_selected.records,
+        trainer.last_selected.rows,
         trainer.last_turns,
         trainer.last_credit,
         estimator=trainer.args.credit,
@@ -344,7 +344,7 @@ class AgainstStart(Measuring):
         every: int,
         num_episodes: int,
     ) -> None:
-        super().__init__(every, trainer.shards.weights_for_play)
+        super().__init__(every, trainer.sharded_weights.weights_for_play)
         self.trainer, self.start, self.num_episodes = trainer, start, num_episodes
 
     def measure(self, state: TrainerState) -> dict[str, float]:
@@ -701,7 +701,11 @@ class SampleReplies(Callback):
 
     def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         is_due = self.every > 0 and state.global_step % self.every == 0
-        if is_due and state.is_world_process_zero and self.trainer.last_kept.records:
+        if (
+            is_due
+            and state.is_world_process_zero
+            and self.trainer.last_selected.records
+        ):
             number = state.global_step // self.every - 1
             text = f"step {state.global_step}, {sample_reply(self.trainer, number)}"
             self.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -714,8 +718,11 @@ def sample_reply(trainer: "TurnGRPOTrainer", number: int) -> str:
         trainer: has played a generation batch.
         number: of the turn among this process's turns; goes round.
     """
-    place = number % len(trainer.last_kept.records)
-    record, row = trainer.last_kept.records[place], trainer.last_kept.rows[place]
+    place = number % len(trainer.last_selected.records)
+    record, row = (
+        trainer.last_selected.records[place],
+        trainer.last_selected.rows[place],
+    )
     turn = trainer.last_episodes[record.episode].turns[record.place]
     advantage = advantage_by_turn(trainer.last_turns, trainer.last_credit.advantage)
     plan = trainer.games.plans[record.game]

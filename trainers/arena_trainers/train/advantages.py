@@ -19,18 +19,18 @@ from arena_trainers.train.critics.protocol import Critic
 from arena_trainers.train.estimator import estimate_credit, part_weights
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.records import (
-    Played,
-    Shares,
+    PlayedBatch,
+    RecordsByProcess,
     TurnRecord,
     turn_batch,
     turn_records,
 )
-from arena_trainers.train.rollout.reward_columns import scored, with_reward_columns
+from arena_trainers.train.rollout.reward_columns import with_reward_columns, with_scores
 from arena_trainers.train.rows import whole_row_lengths
 from arena_trainers.train.together import check_together
 
 
-class Credited(NamedTuple):
+class CreditedBatch(NamedTuple):
     """The turns of all processes as one batch, and their credit."""
 
     turns: TurnBatch
@@ -84,36 +84,38 @@ class BatchCredit:
         }
         return part_weights(self.args, self.games.functions) | now
 
-    def _after(self, records: Sequence[TurnRecord], trains: bool) -> None:
+    def _log_rewards(self, records: Sequence[TurnRecord], trains: bool) -> None:
         """Logs weights and means of the rewards, and moves the multipliers."""
         weights = self.weights
         for part in self.parts:
-            paid = [r.rewards[part.name] for r in records if part.name in r.rewards]
-            mean = math.fsum(paid) / max(len(paid), 1)  # over turns, not their calls
+            payments = [r.rewards[part.name] for r in records if part.name in r.rewards]
+            mean = math.fsum(payments) / max(
+                len(payments), 1
+            )  # over turns, not their calls
             self.metrics[f"arena/reward/{part.name}"] = mean
             self.metrics[f"arena/reward/{part.name}/weight"] = weights[part.name]
             if trains and records and part.sign:
                 moved = part.moved(self.multipliers[part.name], mean)
                 self.multipliers[part.name] = moved
 
-    def _check_calls(self, played: Played) -> None:
+    def _check_calls(self, played: PlayedBatch) -> None:
         """Raises ValueError for what turns of several calls do not support, see `together`."""
         turns = (
             turn
-            for episode, who in zip(played.episodes, played.seats, strict=True)
+            for episode, policies in zip(played.episodes, played.seats, strict=True)
             for turn in episode.turns
-            if who[turn.seat] == SELF
+            if policies[turn.seat] == SELF
         )
         if any(turn.generations for turn in turns):
             games = self.games
             check_together(self.args, games.columns, games.functions, plays_agent=True)
 
-    def records(self, played: Played) -> Shares:
+    def records(self, played: PlayedBatch) -> RecordsByProcess:
         """The records of all turns that were played, of each process."""
         games, from_rewards = self.games, reward_columns_of(self.games.functions)
         self._check_calls(played)
         with self.clock.part("credit"):
-            own = turn_records(
+            records = turn_records(
                 played.episodes,
                 played.games,
                 played.seats,
@@ -123,11 +125,13 @@ class BatchCredit:
                 self.args.branching(()),
             )
             if from_rewards:
-                own = scored(own, played.episodes, self.models, self.max_tokens)
-            shares: Shares = gather_object([own])
+                records = with_scores(
+                    records, played.episodes, self.models, self.max_tokens
+                )
+            shares: RecordsByProcess = gather_object([records])
             return with_reward_columns(shares, from_rewards) if from_rewards else shares
 
-    def __call__(self, shares: Shares, trains: bool) -> Credited:
+    def __call__(self, shares: RecordsByProcess, trains: bool) -> CreditedBatch:
         """The credit of a batch; if it is trained, the estimator's state and critic go on."""
         args, games = self.args, self.games
         records = [turn for share in shares for turn in share]
@@ -147,11 +151,11 @@ class BatchCredit:
                 if all(record.is_invalid for record in records):
                     # equal returns of invalid replies are no fault of the pools
                     warnings.simplefilter("ignore", FlatPoolWarning)
-                found = estimate_credit(args, turns, self.state)
+                credit = estimate_credit(args, turns, self.state)
             self.metrics = {}
             if self.critic is not None:
                 self.metrics = self.critic.after(turns, records, trains)
-            self._after(records, trains)
+            self._log_rewards(records, trains)
             if trains:
-                self.state = found.state
-        return Credited(turns, found)
+                self.state = credit.state
+        return CreditedBatch(turns, credit)

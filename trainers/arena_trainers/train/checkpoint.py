@@ -183,29 +183,29 @@ def load_credit(
             be needed or lost.
     """
     file = folder / CREDIT_STATE
-    found = json.loads(file.read_text()) if file.is_file() else None
+    content = json.loads(file.read_text()) if file.is_file() else None
     learns = critic is not None and critic.state_dict() is not None
-    kept = learns or keeps_state(find_estimator(owner["credit"]))
-    if found is None:
-        if kept:
+    needs_state = learns or keeps_state(find_estimator(owner["credit"]))
+    if content is None:
+        if needs_state:
             raise ValueError(
                 f"want a checkpoint of credit {owner['credit']!r} with critic "
                 f"{owner['critic']!r}, got one without credit_state.json"
             )
         return None
-    if kept or found["state"] is not None or (folder / CRITIC).is_file():
-        for key, wanted in owner.items():
-            if found[key] != wanted:
+    if needs_state or content["state"] is not None or (folder / CRITIC).is_file():
+        for key, value in owner.items():
+            if content[key] != value:
                 raise ValueError(
-                    f"want a checkpoint of {key} {wanted!r}, got one of {found[key]!r}"
+                    f"want a checkpoint of {key} {value!r}, got one of {content[key]!r}"
                 )
     if critic is not None and learns:
         critic.load_state_dict(torch.load(folder / CRITIC, weights_only=True))
-    state: Mapping[str, Any] | None = found["state"]
+    state: Mapping[str, Any] | None = content["state"]
     return state
 
 
-class Saved:
+class CheckpointFiles:
     """The part of `TurnGRPOTrainer` that writes and reads what a checkpoint has besides TRL's.
 
     Args:
@@ -245,8 +245,8 @@ class Saved:
             credit = trainer.credit
             kept = credit.state, credit.critic, credit.multipliers
             save_credit(folder, self.owner, *kept)
-            if trainer.ahead is not None:
-                trainer.ahead.save(folder)
+            if trainer.async_player is not None:
+                trainer.async_player.save(folder)
 
     def load(self, folder: Path) -> None:
         """Goes on from a checkpoint."""
@@ -254,51 +254,51 @@ class Saved:
         keep_to_schedule(trainer.lr_scheduler)
         trainer.credit.state = load_credit(folder, self.owner, trainer.credit.critic)
         if trainer.credit.multipliers:
-            found = json.loads((folder / CREDIT_STATE).read_text())
-            trainer.credit.multipliers |= found.get("multipliers", {})
+            content = json.loads((folder / CREDIT_STATE).read_text())
+            trainer.credit.multipliers |= content.get("multipliers", {})
         trainer.matching.load(folder)
         trainer.tasks.load(folder)
         load_reference(trainer, folder)
-        if trainer.ahead is not None:
-            trainer.ahead.load(folder)
+        if trainer.async_player is not None:
+            trainer.async_player.load(folder)
 
 
-def whole_checkpoint(folder: Path, wanted: Any) -> str | None:
+def whole_checkpoint(folder: Path, checkpoint: Any) -> str | None:
     """The checkpoint that training resumes from, if any.
 
     Args:
         folder: the run folder.
-        wanted: a checkpoint, True for the newest valid one, or None.
+        checkpoint: a checkpoint, True for the newest valid one, or None.
 
     Raises:
         ValueError: the checkpoint is not as it was written or has weights that are not finite, or
             there is none.
     """
-    if wanted is True:
-        found = newest_checkpoint(folder)
-        said = "; ".join(found.skipped) or "none was written"
-        if found.checkpoint is None:
+    if checkpoint is True:
+        newest = newest_checkpoint(folder)
+        skipped = "; ".join(newest.skipped) or "none was written"
+        if newest.checkpoint is None:
             raise ValueError(
-                f"want a valid checkpoint in {str(folder)!r}: {said}; train without "
+                f"want a valid checkpoint in {str(folder)!r}: {skipped}; train without "
                 "resume_from_checkpoint"
             )
-        if (reason := weights_fault(found.checkpoint)) is not None:
+        if (reason := weights_fault(newest.checkpoint)) is not None:
             raise ValueError(
-                f"want finite weights in {str(found.checkpoint)!r}, but {reason}; train from an "
+                f"want finite weights in {str(newest.checkpoint)!r}, but {reason}; train from an "
                 f"earlier checkpoint with {ADVICE}"
             )
-        if found.skipped:
-            warnings.warn(f"skipped {said}", stacklevel=3)
-        return str(found.checkpoint)
-    if not wanted:
+        if newest.skipped:
+            warnings.warn(f"skipped {skipped}", stacklevel=3)
+        return str(newest.checkpoint)
+    if not checkpoint:
         return None
-    reason = fault(Path(wanted))
+    reason = fault(Path(checkpoint))
     if reason is not None:
         raise ValueError(
-            f"want a whole checkpoint, got {wanted!r}: {reason}; resume from an "
+            f"want a whole checkpoint, got {checkpoint!r}: {reason}; resume from an "
             "earlier one"
         )
-    return str(wanted)
+    return str(checkpoint)
 
 
 def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
@@ -311,12 +311,12 @@ def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: there is no file, or it is one of other settings.
     """
-    found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
-    for name, wanted in json.loads(json.dumps(owner)).items():
-        if found.get(name) != wanted:
+    content: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    for name, value in json.loads(json.dumps(owner)).items():
+        if content.get(name) != value:
             raise ValueError(
-                f"want a checkpoint of {name} {wanted!r}, got one of "
-                f"{found.get(name)!r} in {str(path.parent)!r}; resume with the "
+                f"want a checkpoint of {name} {value!r}, got one of "
+                f"{content.get(name)!r} in {str(path.parent)!r}; resume with the "
                 "settings of that run"
             )
-    return found
+    return content

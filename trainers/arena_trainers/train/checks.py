@@ -36,9 +36,9 @@ def check_ranges(args: Any) -> None:
         "max_completion_length": (length is None or length >= 1, "of at least 1"),
         "loss_type": (args.loss_type in LOSS_TYPES, f"from {LOSS_TYPES}"),
     }
-    for name, (holds, wanted) in ranges.items():
+    for name, (holds, range_text) in ranges.items():
         if not holds:
-            raise ValueError(f"want {name} {wanted}, got {getattr(args, name)!r}")
+            raise ValueError(f"want {name} {range_text}, got {getattr(args, name)!r}")
 
 
 def check_batches(args: Any) -> None:
@@ -119,7 +119,7 @@ def check_episodes_per_step(args: Any) -> None:
         )
 
 
-def refuse_what_is_not_supported(args: Any) -> None:
+def check_supported(args: Any) -> None:
     """Raises ValueError for options of TRL that rollouts or credit would ignore."""
     untested = "its rollouts have not been tested with it"
     bypassed = "advantages come from credit; see credit_args and part_weights"
@@ -140,7 +140,7 @@ def refuse_what_is_not_supported(args: Any) -> None:
     check_engine(args)
 
 
-def refuse_warm_start(args: Any) -> None:
+def check_warm_start(args: Any) -> None:
     """Raises ValueError under FSDP or DeepSpeed, where supervised starts are untested."""
     if splits_weights(args) or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
         raise ValueError(
@@ -151,7 +151,7 @@ def refuse_warm_start(args: Any) -> None:
         )
 
 
-def refuse_saving_between_generations(args: Any) -> None:
+def check_save_steps(args: Any) -> None:
     """Raises if a checkpoint, which saves no generation batch, could fall inside one."""
     saves = args.save_strategy == "steps" and args.save_steps >= 1
     if saves and args.save_steps % args.window:
@@ -170,10 +170,10 @@ def check_asynchronous(args: Any) -> None:
         return
     limits = {"max_staleness": (0, 1), "in_flight": (2, 64)}
     refuse_unknown("asynchronous", args.asynchronous, limits)
-    given = {"max_staleness": 1, "in_flight": 2, **args.asynchronous}
+    options = {"max_staleness": 1, "in_flight": 2, **args.asynchronous}
     for name, limit in limits.items():
-        check_int(f"{name} in asynchronous", given[name], *limit)
-    args.asynchronous = given if given["max_staleness"] else None
+        check_int(f"{name} in asynchronous", options[name], *limit)
+    args.asynchronous = options if options["max_staleness"] else None
     if args.asynchronous is None:
         return
     cut = changes_draws(args)

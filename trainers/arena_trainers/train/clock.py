@@ -11,7 +11,7 @@ from arena_trainers.lm.backends import Backend, Generated, Prompts, Sampling
 TIMES = ("generation", "environment", "credit", "training", "rest")
 
 
-class Spent(NamedTuple):
+class Seconds(NamedTuple):
     """Seconds of a part: by the clock on the wall, and of all cores of this process."""
 
     wall: float
@@ -35,7 +35,7 @@ class Clock:
     def restart(self) -> None:
         """Forgets everything; to be called outside all parts."""
         self.counts: Counter[str] = Counter()
-        self._spent = dict.fromkeys(TIMES, Spent(0.0, 0.0))
+        self._spent = dict.fromkeys(TIMES, Seconds(0.0, 0.0))
         self._parts = ["rest"]
         self._last = _now()
 
@@ -51,22 +51,22 @@ class Clock:
             self._parts.pop()
 
     @property
-    def spent(self) -> dict[str, Spent]:
+    def spent(self) -> dict[str, Seconds]:
         """The seconds of each part up to now."""
         self._charge()
         return dict(self._spent)
 
     def _charge(self) -> None:
         now, before = _now(), self._spent[self._parts[-1]]
-        self._spent[self._parts[-1]] = Spent(
+        self._spent[self._parts[-1]] = Seconds(
             before.wall + now.wall - self._last.wall,
             before.cpu + now.cpu - self._last.cpu,
         )
         self._last = now
 
 
-def _now() -> Spent:
-    return Spent(time.perf_counter(), time.process_time())
+def _now() -> Seconds:
+    return Seconds(time.perf_counter(), time.process_time())
 
 
 class Meter:
@@ -83,19 +83,23 @@ class Meter:
     def read(self) -> dict[str, float]:
         """The metrics `arena/time/*`, `arena/*_per_second` since the last call."""
         spent, counts = self.clock.spent, self.clock.counts.copy()
-        last, done = self._before
+        earlier_spent, earlier_counts = self._before
         self._before = spent, counts
-        wall = {name: spent[name].wall - last[name].wall for name in TIMES}
+        wall = {name: spent[name].wall - earlier_spent[name].wall for name in TIMES}
         total = sum(wall.values())
-        found = {"arena/episodes_per_second": _rate(counts, done, "episodes", total)}
-        beside = {"generation": (counts["beside"] - done["beside"]) / 1000}
+        values = {
+            "arena/episodes_per_second": _rate(
+                counts, earlier_counts, "episodes", total
+            )
+        }
+        beside = {"generation": (counts["beside"] - earlier_counts["beside"]) / 1000}
         for part, tokens in (("generation", "generated"), ("training", "trained")):
             seconds = wall[part] + beside.get(part, 0.0)
-            speed = _rate(counts, done, tokens, seconds)
-            found[f"arena/tokens_per_second/{part}"] = speed
+            speed = _rate(counts, earlier_counts, tokens, seconds)
+            values[f"arena/tokens_per_second/{part}"] = speed
         for name, seconds in wall.items():
-            found[f"arena/time/{name}"] = seconds / total if total > 0 else 0.0
-        return found
+            values[f"arena/time/{name}"] = seconds / total if total > 0 else 0.0
+        return values
 
 
 def _rate(
@@ -124,6 +128,6 @@ class TimedBackend:
     ) -> Generated:
         self.before()
         with self.clock.part("generation"):
-            made = self.inner.generate(prompt_ids, seeds, sampling)
-            self.clock.counts["generated"] += sum(map(len, made.token_ids))
-        return made
+            generated = self.inner.generate(prompt_ids, seeds, sampling)
+            self.clock.counts["generated"] += sum(map(len, generated.token_ids))
+        return generated

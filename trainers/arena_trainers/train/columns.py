@@ -56,17 +56,17 @@ def load_functions(specs: Mapping[str, Any]) -> dict[str, Supplier]:
     Raises:
         ValueError: another form, no such function, or no such reward model.
     """
-    found: dict[str, Supplier] = {}
+    suppliers: dict[str, Supplier] = {}
     for name, spec in specs.items():
         if isinstance(spec, Mapping) and [*spec] == ["reward"]:
-            found[name] = RewardColumn(str(spec["reward"]))
+            suppliers[name] = RewardColumn(str(spec["reward"]))
             check_reward_model(str(spec["reward"]))
             continue
-        wanted = f"columns[{name!r}] as 'module:function' or {{reward: PATH}}"
+        form = f"columns[{name!r}] as 'module:function' or {{reward: PATH}}"
         if not isinstance(spec, str) or ":" not in spec:
-            raise ValueError(f"want {wanted}, got {spec!r}")
-        found[name] = imported(spec, wanted)
-    return found
+            raise ValueError(f"want {form}, got {spec!r}")
+        suppliers[name] = imported(spec, form)
+    return suppliers
 
 
 def functions_of(columns: Mapping[str, Supplier]) -> dict[str, ColumnFunction]:
@@ -79,7 +79,9 @@ def reward_columns_of(columns: Mapping[str, Supplier]) -> dict[str, RewardColumn
     return {n: c for n, c in columns.items() if isinstance(c, RewardColumn)}
 
 
-def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> None:
+def check_functions(
+    functions: Mapping[str, Any], trainer_columns: Collection[str]
+) -> None:
     """Raises for columns that functions or reward models cannot give.
 
     Raises:
@@ -87,7 +89,7 @@ def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> Non
             column that a reward model cannot give, see `arena_trainers.train.rollout.reward_columns`.
     """
     for name, function in functions.items():
-        if name in taken:
+        if name in trainer_columns:
             raise ValueError(
                 f"columns gives {name!r}, which the trainer gives; leave it out"
             )
@@ -138,18 +140,21 @@ def supplied_by(
         ValueError: a value that is not a finite number; in an integer column, one that is
             not an integer of 64 bits.
     """
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for name, function in functions.items():
-        given = (game,) if isinstance(function, Part) else ()
-        value, is_int = function(episode, turn, state, *given), name in INT_COLUMNS
+        extra_arguments = (game,) if isinstance(function, Part) else ()
+        value, is_int = (
+            function(episode, turn, state, *extra_arguments),
+            name in INT_COLUMNS,
+        )
         if not _fits(value, is_int):
-            wanted = "an integer of 64 bits" if is_int else "a finite number"
+            form = "an integer of 64 bits" if is_int else "a finite number"
             raise ValueError(
-                f"want {wanted} from columns[{name!r}], got {value!r} for turn "
+                f"want {form} from columns[{name!r}], got {value!r} for turn "
                 f"{turn.index} of seat {turn.seat} in an episode of seed {episode.seed}"
             )
-        found[name] = int(value) if is_int else float(value)
-    return found
+        values[name] = int(value) if is_int else float(value)
+    return values
 
 
 def _fits(value: Any, is_int: bool) -> bool:

@@ -14,9 +14,9 @@ from arena_trainers.train.checks import (
     check_asynchronous,
     check_batches,
     check_ranges,
+    check_save_steps,
     check_sequential,
-    refuse_saving_between_generations,
-    refuse_what_is_not_supported,
+    check_supported,
 )
 from arena_trainers.train.settings import (
     LIST,
@@ -53,8 +53,8 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
             self.vllm_importance_sampling_mode = correction_mode(self)
         super().__post_init__()
         check_ranges(self)
-        refuse_what_is_not_supported(self)
-        refuse_saving_between_generations(self)
+        check_supported(self)
+        check_save_steps(self)
         check_asynchronous(self)
         check_sequential(self)
         check_together(self)
@@ -76,19 +76,19 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
 
 def training_options() -> dict[str, Option]:
     """The fields of `TurnGRPOConfig`."""
-    own = {field.name for field in fields(SelfPlay)}
-    inherited = {field.name for field in fields(GRPOConfig)} - own
+    own_names = {field.name for field in fields(SelfPlay)}
+    inherited = {field.name for field in fields(GRPOConfig)} - own_names
     return options_of(TurnGRPOConfig, frozenset(inherited))
 
 
 def write_list() -> None:
     """Writes the list for the installed TRL."""
-    found = training_options().values()
-    kept = ("name", "types", "choices", "default", "help", "source")
+    options = training_options().values()
+    keys = ("name", "types", "choices", "default", "help", "source")
     lines = [
-        json.dumps({name: getattr(one, name) for name in kept})
-        for one in found
-        if one.source == "trl"
+        json.dumps({name: getattr(listed, name) for name in keys})
+        for listed in options
+        if listed.source == "trl"
     ]
     head = json.dumps(installed_versions())
     LIST.write_text(

@@ -25,7 +25,7 @@ from arena_trainers.train.columns import (
     supplied_by,
 )
 from arena_trainers.train.credit_columns import PROVIDED, check_credit_columns
-from arena_trainers.train.critics.registry import of_critic
+from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.estimator import (
     check_discounts,
     check_part_weights,
@@ -64,12 +64,12 @@ def check_credit(
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
     check_discounts(args)
-    by_critic = of_critic(args.critic).columns
-    taken = {*PROVIDED, *by_critic}
-    check_functions(functions, taken)
+    by_critic = critic_facts(args.critic).columns
+    trainer_columns = {*PROVIDED, *by_critic}
+    check_functions(functions, trainer_columns)
     try_functions({**functions, **parts_of(args.rewards)}, games, args)
-    wanted = check_credit_columns(args, functions)
-    check_together(args, wanted, functions)
+    read_columns = check_credit_columns(args, functions)
+    check_together(args, read_columns, functions)
     weights = part_weights(args, functions)
     check_part_weights(args, functions)
     check_bounds(args, games, weights)
@@ -77,22 +77,22 @@ def check_credit(
     names = [str(number) for number in range(max(len(games), 1))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", credit.FlatPoolWarning)
-        batch = turn_batch([turns], weights, names, wanted, [(0,)] * len(names))
+        batch = turn_batch([turns], weights, names, read_columns, [(0,)] * len(names))
         size = len(turns)
         for name in by_critic:
             values = np.full(size, np.nan if name == "next_value" else 0.0)
-            given: dict[str, Any] = {name: values}
+            supplied: dict[str, Any] = {name: values}
             if name == "tokens.value":
-                given = {
+                supplied = {
                     "tokens": {**(batch.tokens or {}), "value": np.zeros(2 * size)}
                 }
-            batch = replace(batch, **given)
+            batch = replace(batch, **supplied)
         with trial(f"credit {args.credit!r}", "one that check_estimator passes"):
             result = estimate_credit(args, batch, None)
         for name in functions:
             if not weights.get(part_of(name) or "", 0.0):  # a paid part is read
-                _check_read(args, batch, name, result)
-    return wanted
+                _check_used(args, batch, name, result)
+    return read_columns
 
 
 def try_functions(
@@ -115,18 +115,18 @@ def try_functions(
         pairs = zip(turns, turn_states(episode, game), strict=True)
         for turn, state in islice(pairs, NUM_TRIED):
             for name, function in called.items():
-                with trial(*_described(name, function)):
+                with trial(*_column_name(name, function)):
                     supplied_by({name: function}, episode, turn, state, game)
 
 
-def _described(name: str, function: Any) -> tuple[str, str]:
+def _column_name(name: str, function: Any) -> tuple[str, str]:
     """A column's function as an error names it, and what it has to be."""
     if isinstance(function, Part):
-        what = f"rewards[{function.name!r}]"
-        return what, "a function of episode, turn, state and game"
-    own = getattr(function, "__qualname__", type(function).__name__)
-    what = f"columns[{name!r}], {own!r},"
-    return what, "a function of episode, turn and state"
+        option = f"rewards[{function.name!r}]"
+        return option, "a function of episode, turn, state and game"
+    function_name = getattr(function, "__qualname__", type(function).__name__)
+    option = f"columns[{name!r}], {function_name!r},"
+    return option, "a function of episode, turn and state"
 
 
 def trial_records(
@@ -135,11 +135,11 @@ def trial_records(
     """Two turns of each game: one is paid the lowest return, one the highest."""
     ranges = [bounds_of(game) for game in games] or [(0.0, 1.0)]
     tokens = {"entropy": [0.5, 1.0], "logprob": [-1.0, -2.0]}
-    found = []
-    for game, ends in enumerate(ranges):
-        for i, paid in enumerate(ends):
+    records = []
+    for game, bounds in enumerate(ranges):
+        for i, payoff in enumerate(bounds):
             parts = {part: float(i) for n in functions if (part := part_of(n))}
-            rewards = {**dict.fromkeys(PARTS, 0.0), "game": paid, **parts}
+            rewards = {**dict.fromkeys(PARTS, 0.0), "game": payoff, **parts}
             record = TurnRecord(
                 game=game,
                 seed=0,
@@ -157,11 +157,11 @@ def trial_records(
                 tokens=tokens,
                 supplied={name: i for name in functions if name in SUPPLIED},
             )
-            found.append(record)
-    return found
+            records.append(record)
+    return records
 
 
-def _check_read(
+def _check_used(
     args: Any, batch: credit.TurnBatch, name: str, result: credit.Credit
 ) -> None:
     """Raises if the column does not affect the credit."""

@@ -12,7 +12,7 @@ from arena_credit.by_name import estimators_with, find_estimator
 from arena_credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.engines import check_engine_columns
 from arena_trainers.train.columns import part_of
-from arena_trainers.train.critics.registry import of_critic
+from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.records import PARTS
 
 ALWAYS = (
@@ -67,47 +67,47 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
             that compares whole trajectories; a state that is kept by columns whose numbers
             change from batch to batch.
     """
-    named = _named_columns(args)
-    needed = credit.needed_columns(args.credit, args.within_turn)
-    wanted = tuple(dict.fromkeys([*needed, *named]))
+    option_columns = _option_columns(args)
+    declared_columns = credit.needed_columns(args.credit, args.within_turn)
+    read_columns = tuple(dict.fromkeys([*declared_columns, *option_columns]))
     provided = (*PROVIDED, *functions)
-    supplied = of_critic(args.critic).columns
+    supplied = critic_facts(args.critic).columns
     provided += supplied
     if args.branch is not None:
-        _check_branch(args, wanted)
+        _check_branch(args, read_columns)
         provided += BRANCH_COLUMNS
-        wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
-    _check_provided(args, [*named, *wanted], provided)
-    if args.critic is not None and not {*supplied} & {*wanted}:
+        read_columns = tuple(dict.fromkeys([*read_columns, *BRANCH_COLUMNS]))
+    _check_provided(args, [*option_columns, *read_columns], provided)
+    if args.critic is not None and not {*supplied} & {*read_columns}:
         raise ValueError(
             f"credit {args.credit!r} reads no values of critic={args.critic!r}; give a credit "
             f"that does, such as {estimators_with(_reads_values)}, or leave critic out "
             "(--critic null where a recipe has one)"
         )
-    check_engine_columns(args, wanted)
-    return tuple(dict.fromkeys([*wanted, *functions]))
+    check_engine_columns(args, read_columns)
+    return tuple(dict.fromkeys([*read_columns, *functions]))
 
 
 def _reads_values(needs: Needs) -> bool:
     return "value" in needs.columns
 
 
-def _check_branch(args: Any, wanted: Collection[str]) -> None:
+def _check_branch(args: Any, read_columns: Collection[str]) -> None:
     """Raises if the estimator cannot train on turn trees, or on those of `follow`."""
     needs, branching = needs_of(find_estimator(args.credit)), args.branching(())
-    if needs.compares_trajectories or "state_key" not in wanted:
-        known = estimators_with(_compares_states)
+    if needs.compares_trajectories or "state_key" not in read_columns:
+        suitable = estimators_with(_compares_states)
         raise ValueError(
             f"TurnGRPOTrainer does not support branch with credit {args.credit!r}: "
             "want an estimator that compares only turns of the same state, such as "
-            f"{known}"
+            f"{suitable}"
         )
     if branching and branching.follow == "best" and not needs.unselected_only:
-        known = estimators_with(lambda needs: needs.unselected_only)
+        suitable = estimators_with(lambda needs: needs.unselected_only)
         raise ValueError(
             f"credit {args.credit!r} does not support turns that were selected by "
             "their return, got branch with follow='best'; set follow='random' or "
-            f"'all', or credit to {known}"
+            f"'all', or credit to {suitable}"
         )
 
 
@@ -115,43 +115,51 @@ def _compares_states(needs: Needs) -> bool:
     return "state_key" in needs.columns and not needs.compares_trajectories
 
 
-def _named_columns(args: Any) -> list[str]:
+def _option_columns(args: Any) -> list[str]:
     """The columns that options name; raises if a kept state cannot be keyed by them."""
-    named = [
+    id_columns = [
         name
         for value in args.credit_args.values()
         if isinstance(value, list | tuple)
         for name in value
         if name in INT_COLUMNS
     ]
-    mixed = [name for name in named if name in PER_BATCH_IDS]
+    mixed = [name for name in id_columns if name in PER_BATCH_IDS]
     if mixed and keeps_state(find_estimator(args.credit)):
         raise ValueError(
             f"credit {args.credit!r} keeps a state, but the numbers of {mixed[0]!r} "
             "change from batch to batch; want columns such as 'game' and 'seat', got "
-            f"{named}"
+            f"{id_columns}"
         )
-    tokens = [f"tokens.{value}" for value in args.credit_args.values()]
-    read = [name for name, value in args.credit_args.items() if value == "column"]
-    return named + read + [name for name in tokens if name in ON_DEMAND]
+    token_columns = [f"tokens.{value}" for value in args.credit_args.values()]
+    supplied_columns = [
+        name for name, value in args.credit_args.items() if value == "column"
+    ]
+    return (
+        id_columns
+        + supplied_columns
+        + [name for name in token_columns if name in ON_DEMAND]
+    )
 
 
-def _check_provided(args: Any, wanted: Sequence[str], provided: Sequence[str]) -> None:
+def _check_provided(
+    args: Any, read_columns: Sequence[str], provided: Sequence[str]
+) -> None:
     """Raises if the rollouts lack a column; the message says what to set."""
-    own = credit.needed_columns(args.credit)
-    within = credit.needed_columns(args.credit, args.within_turn)
-    for name in wanted:
+    estimator_columns = credit.needed_columns(args.credit)
+    all_columns = credit.needed_columns(args.credit, args.within_turn)
+    for name in read_columns:
         if name in provided:
             continue
         reason = ABSENT.get(name, f"choose from {', '.join(provided)}")
         if part_of(name):
             reason = f"no function supplies this reward part; {FUNCTION}"
-        if name in BRANCH_COLUMNS and "state_key" not in wanted:
+        if name in BRANCH_COLUMNS and "state_key" not in read_columns:
             reason = "rollouts have no workers; choose another estimator or column"
-        who = f"credit {args.credit!r}"
-        if name in within and name not in own:
-            who += f" with within_turn={args.within_turn!r}"
+        reader = f"credit {args.credit!r}"
+        if name in all_columns and name not in estimator_columns:
+            reader += f" with within_turn={args.within_turn!r}"
         raise ValueError(
-            f"{who} needs the column {name!r}, which these rollouts do not have: "
+            f"{reader} needs the column {name!r}, which these rollouts do not have: "
             + reason.replace("NAME", name)
         )

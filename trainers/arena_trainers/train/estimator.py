@@ -48,9 +48,9 @@ def part_weights(args: Any, functions: Collection[str]) -> dict[str, float]:
     These are the parts in `part_weights`, and those that column functions supply. A supplied
     part has weight 0 unless `part_weights` sets it.
     """
-    given = [part for name in functions if (part := part_of(name))]
-    weighted = dict.fromkeys(args.rewards, 1.0)  # as far as checks go
-    return {**dict.fromkeys(given, 0.0), **weighted, **args.part_weights}
+    supplied_parts = [part for name in functions if (part := part_of(name))]
+    reward_weights = dict.fromkeys(args.rewards, 1.0)  # as far as checks go
+    return {**dict.fromkeys(supplied_parts, 0.0), **reward_weights, **args.part_weights}
 
 
 def check_part_weights(args: Any, functions: Collection[str]) -> None:
@@ -66,10 +66,10 @@ def check_part_weights(args: Any, functions: Collection[str]) -> None:
                 f"want the weight of {name!r} in rewards or in part_weights, got both; "
                 "leave one out, or give it another name"
             )
-    known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
+    part_names = [*PARTS, *(part for name in functions if (part := part_of(name)))]
     for name in args.part_weights:
-        told = f"part_weights names {name!r}, which is not a reward part"
-        check_known(name, known, told)
+        problem = f"part_weights names {name!r}, which is not a reward part"
+        check_known(name, part_names, problem)
     option = needs_of(find_estimator(args.credit)).paid_part
     if option is None:
         return
@@ -86,17 +86,17 @@ def check_discounts(args: Any) -> None:
     """Raises ValueError for a potential with another discount than that of the credit."""
     discount = discount_of(args.credit, args.credit_args)
     for name in [n for n in ("milestones", "belief_gain") if n in args.rewards]:
-        given = args.rewards[name] or {}
-        own = given.get("discount", 1.0)
+        options = args.rewards[name] or {}
+        own_discount = options.get("discount", 1.0)
         # turns that change nothing would be paid, or the optimum would change
-        if own != discount and given.get("potential", True):
+        if own_discount != discount and options.get("potential", True):
             raise ValueError(
                 f"want the discount of the credit, {discount!r}, in rewards[{name!r}], "
-                f"got {own!r}"
+                f"got {own_discount!r}"
             )
 
 
 def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
     """The discount of an estimator with these options; its critic uses the same."""
-    found = {**credit.default_options(estimator), **options}.get("discount", 1.0)
-    return float(found)
+    discount = {**credit.default_options(estimator), **options}.get("discount", 1.0)
+    return float(discount)

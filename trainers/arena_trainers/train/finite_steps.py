@@ -56,8 +56,8 @@ class FiniteSteps(Trainer):
 
     def check_weights(self) -> None:
         """Raises Diverged if a weight is not finite."""
-        named: Any = self.model.named_parameters()  # type: ignore[union-attr] # there is one
-        check_weights(named, f"the model after step {self.state.global_step}")
+        parameters: Any = self.model.named_parameters()  # type: ignore[union-attr] # there is one
+        check_weights(parameters, f"the model after step {self.state.global_step}")
 
 
 class _BeforeUpdate(TrainerCallback):

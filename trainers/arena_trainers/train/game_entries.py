@@ -22,15 +22,15 @@ def checked_entry(spec: Any, keys: Sequence[str] = KEYS) -> dict[str, Any]:
     Raises:
         ValueError: another key, no id, or a value that means nothing.
     """
-    given = {"id": spec} if isinstance(spec, str) else spec
-    if not isinstance(given, dict):
+    entry = {"id": spec} if isinstance(spec, str) else spec
+    if not isinstance(entry, dict):
         raise ValueError(f"want a game as id or dict of {sorted(keys)}, got {spec!r}")
-    for key in given:
-        if key in ("game", "name") and "id" not in given:
+    for key in entry:
+        if key in ("game", "name") and "id" not in entry:
             raise ValueError(
-                f"want the id of a game under the key id, got {spec!r}; write id: {given[key]}"
+                f"want the id of a game under the key id, got {spec!r}; write id: {entry[key]}"
             )
-        if len(given) == 1 and games.knows(key):
+        if len(entry) == 1 and games.knows(key):
             raise ValueError(
                 f"want a game as id or dict of {sorted(keys)}, got {spec!r}; write "
                 f"{{id: {key}, params: {{...}}, weight: 1}}"
@@ -38,16 +38,16 @@ def checked_entry(spec: Any, keys: Sequence[str] = KEYS) -> dict[str, Any]:
         check_known(
             key, sorted(keys), f"a game in games: has no key {key!r}, got {spec!r}"
         )
-    if "id" not in given:
+    if "id" not in entry:
         raise ValueError(
             f"want an id in every game of games:, got {spec!r}; add id: kuhn_poker, or another"
         )
-    params, weight = given.get("params", {}), given.get("weight", 1.0)
+    params, weight = entry.get("params", {}), entry.get("weight", 1.0)
     if not isinstance(params, dict):
-        raise ValueError(f"want params of {given['id']} as a mapping, got {params!r}")
+        raise ValueError(f"want params of {entry['id']} as a mapping, got {params!r}")
     if not isinstance(weight, int | float) or not 0 < weight < math.inf:
-        raise ValueError(f"want weight of {given['id']} above 0, got {weight!r}")
-    return given
+        raise ValueError(f"want weight of {entry['id']} above 0, got {weight!r}")
+    return entry
 
 
 def expanded(entries: Sequence[Any]) -> list[Any]:
@@ -64,17 +64,17 @@ def expanded(entries: Sequence[Any]) -> list[Any]:
         ValueError: an entry is malformed, its game lacks knobs or one of this name or refuses a
             value, a knob is also one of `params`, or there are more than 30 combinations.
     """
-    found: list[Any] = []
+    expanded_entries: list[Any] = []
     for spec in entries:
         entry = checked_entry(spec, (*KEYS, "knobs"))
-        found += _by_value(entry) if "knobs" in entry else [spec]
-    return found
+        expanded_entries += _games_by_knobs(entry) if "knobs" in entry else [spec]
+    return expanded_entries
 
 
-def _by_value(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _games_by_knobs(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The entry with each combination of the values of its knobs."""
     id, params = entry["id"], entry.get("params", {})
-    values = _chosen(entry)
+    values = _knob_values(entry)
     num_values = math.prod(map(len, values.values()))
     if num_values > MAX_VALUES:
         raise ValueError(
@@ -82,10 +82,10 @@ def _by_value(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
             f"{num_values} of {list(values)}; name fewer knobs"
         )
     weight = entry.get("weight", 1.0) / num_values
-    rest = {name: value for name, value in entry.items() if name != "knobs"}
-    found = []
-    for chosen in itertools.product(*values.values()):
-        knobs = dict(zip(values, chosen, strict=True))
+    other_keys = {name: value for name, value in entry.items() if name != "knobs"}
+    entries = []
+    for knob_values in itertools.product(*values.values()):
+        knobs = dict(zip(values, knob_values, strict=True))
         try:
             make_game(id, **params, **knobs)
         except ValueError as error:
@@ -93,34 +93,34 @@ def _by_value(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
                 f"{id} refuses the values {knobs} of its knobs ({error}); name fewer "
                 "knobs, or list the game several times with other params"
             ) from error
-        found.append({**rest, "params": {**params, **knobs}, "weight": weight})
-    return found
+        entries.append({**other_keys, "params": {**params, **knobs}, "weight": weight})
+    return entries
 
 
-def _chosen(entry: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+def _knob_values(entry: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """The values of the knobs that an entry names, by knob."""
     id, names, params = entry["id"], entry["knobs"], entry.get("params", {})
-    known = getattr(make_game(id, **params), "knobs", {})  # the fact is optional
-    if not known:
+    game_knobs = getattr(make_game(id, **params), "knobs", {})  # the fact is optional
+    if not game_knobs:
         where = " with these params" if params else ""
         raise ValueError(
             f"{id} has no knobs{where}; leave knobs out, and list the game several "
             "times with other params"
         )
-    names = list(known) if names is True else names
+    names = list(game_knobs) if names is True else names
     is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not is_list or not names:
         raise ValueError(
-            f"want knobs of {id} as true or a list of {list(known)}, got {names!r}"
+            f"want knobs of {id} as true or a list of {list(game_knobs)}, got {names!r}"
         )
     for name in names:
-        check_known(name, known, f"{id} has no knob {name!r}")
+        check_known(name, game_knobs, f"{id} has no knob {name!r}")
         if name in params:
             raise ValueError(
                 f"want {name} of {id} in params or in knobs, got it in both; leave it "
                 "out of one of them"
             )
-    return {name: known[name] for name in names}
+    return {name: game_knobs[name] for name in names}
 
 
 def check_opponents(opponents: Any) -> None:

@@ -69,30 +69,33 @@ class GamePlan:
     """
 
     def __init__(self, spec: str | Mapping[str, Any], args: Any) -> None:
-        given = checked_entry(spec)
-        self.id: str = given["id"]
-        self.params: dict[str, Any] = given.get("params", {})
-        self.max_turns: int | None = given.get("max_turns")
-        self.weight: float = given.get("weight", 1.0)
+        entry = checked_entry(spec)
+        self.id: str = entry["id"]
+        self.params: dict[str, Any] = entry.get("params", {})
+        self.max_turns: int | None = entry.get("max_turns")
+        self.weight: float = entry.get("weight", 1.0)
         limit = {} if self.max_turns is None else {"max_turns": self.max_turns}
-        told = ", ".join(
+        description = ", ".join(
             f"{k}={v}" for k, v in sorted({**self.params, **limit}.items())
         )
-        self.name = f"{self.id}({told})" if told else self.id
+        self.name = f"{self.id}({description})" if description else self.id
         env = make(self.id, max_turns=self.max_turns, **self.params)
         self.game = env.game
         num_players = self.game.num_players
         self.seats: list[str] | None = None
-        self.has_own = "opponents" in given
+        self.has_own = "opponents" in entry
         if self.has_own or not assigns_seats(args.opponents):
-            who = given.get("opponents", args.opponents)
-            self.seats = _checked_seats(who, self.id, num_players)
+            opponents = entry.get("opponents", args.opponents)
+            self.seats = _checked_seats(opponents, self.id, num_players)
         self.learners = [s == "self" for s in self.seats or ["self"] * num_players]
         self.lineups = [self.seats] if self.seats and {*self.seats} != {SELF} else []
         if self.seats is None and not names_matchmaker(args.opponents):
             seats = range(num_players)
-            who = args.opponents
-            self.lineups = [[SELF if s == own else who for s in seats] for own in seats]
+            opponents = args.opponents
+            self.lineups = [
+                [SELF if s == learner_seat else opponents for s in seats]
+                for learner_seat in seats
+            ]
         # one function for all episodes, so that they share their caches
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
         self._prompt_options = args.prompt_options
@@ -119,10 +122,10 @@ def numbered_names(plans: Sequence[GamePlan]) -> list[str]:
 
 def different_games(plans: Sequence[GamePlan]) -> list[GamePlan]:
     """The first plan of each name: a game may be listed again with other opponents."""
-    found: dict[str, GamePlan] = {}
+    plan_by_name: dict[str, GamePlan] = {}
     for plan in plans:
-        found.setdefault(plan.name, plan)
-    return list(found.values())
+        plan_by_name.setdefault(plan.name, plan)
+    return list(plan_by_name.values())
 
 
 def check_used(args: Any, plans: Sequence[GamePlan]) -> None:
@@ -136,19 +139,19 @@ def check_used(args: Any, plans: Sequence[GamePlan]) -> None:
         )
 
 
-def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
+def _checked_seats(opponents: Any, id: str, num_players: int) -> list[str]:
     """The policy string of each seat.
 
     Raises:
         ValueError: a wrong number of seats, or no seat that learns.
     """
-    check_opponents(who)
-    if names_matchmaker(who):
+    check_opponents(opponents)
+    if names_matchmaker(opponents):
         raise ValueError(
-            f"want opponents of {id} as a policy string or a list, got {who!r}; give a "
+            f"want opponents of {id} as a policy string or a list, got {opponents!r}; give a "
             "matchmaker to the whole run, such as --opponents past_selves"
         )
-    seats = [who] * num_players if isinstance(who, str) else list(who)
+    seats = [opponents] * num_players if isinstance(opponents, str) else list(opponents)
     if len(seats) != num_players:
         raise ValueError(
             f"{id} has {num_players} seats, opponents names {len(seats)}; name one for "
@@ -156,7 +159,7 @@ def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
         )
     if "self" not in seats:
         raise ValueError(
-            f"want a seat of {id} that learns, got opponents {who!r}; write 'self' for "
+            f"want a seat of {id} that learns, got opponents {opponents!r}; write 'self' for "
             "it in a list, such as [self, random], or give one policy to the whole "
             "run, such as --opponents random"
         )
@@ -166,7 +169,7 @@ def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
 def opponents(
     plans: Sequence[GamePlan],
     args: Any,
-    given: Mapping[str, Policy],
+    policies: Mapping[str, Policy],
     matchmaker: Matchmaker | None = None,
 ) -> dict[str, Policy]:
     """The policies of the seats that do not learn, by policy string; without snapshots.
@@ -175,7 +178,7 @@ def opponents(
         plans: the games.
         args: settings. A language model has the prompt and sampling options of its
             `arena_prompt.json`; without that file, those of the learner.
-        given: policies by string; `make_policy` makes the others.
+        policies: policies by string; `make_policy` makes the others.
         matchmaker: assigns the seats of the games without `seats`.
 
     Raises:
@@ -183,16 +186,16 @@ def opponents(
             template cannot show its earlier replies.
     """
     makers = makers_of(args)
-    found = dict(given)
+    policy_by_spec = dict(policies)
     assigned = () if matchmaker is None else matchmaker.policies
     for plan in plans:
         for spec in assigned if plan.seats is None else plan.seats:
             if spec == "self":
                 continue
-            if spec not in found:
-                found[spec] = make_policy(spec, makers)
-            prepared(found[spec], plan.game)
-    return found
+            if spec not in policy_by_spec:
+                policy_by_spec[spec] = make_policy(spec, makers)
+            prepared(policy_by_spec[spec], plan.game)
+    return policy_by_spec
 
 
 def makers_of(args: Any) -> dict[str, Maker]:
@@ -200,8 +203,8 @@ def makers_of(args: Any) -> dict[str, Maker]:
     from arena_trainers.lm.policy import LMPolicy
 
     def load(path: str) -> Policy:
-        own = read_prompt_file(prompt_folder(path))
-        sampling = own and {"batch_size": args.rollout_batch_size}
+        own_sampling = read_prompt_file(prompt_folder(path))
+        sampling = own_sampling and {"batch_size": args.rollout_batch_size}
         # the marks are those of the model that learns
         sampling = sampling or {**args.sampling_options, "reasoning_marks": None}
         policy = LMPolicy.from_pretrained(path, device=args.device, **sampling)
@@ -249,12 +252,12 @@ def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
     """
     if args.curriculum is None:
         return None
-    what, wanted = f"curriculum {args.curriculum!r}", "one that check_curriculum passes"
+    name, remedy = f"curriculum {args.curriculum!r}", "one that check_curriculum passes"
     games = dict(zip(numbered_names(plans), (p.game for p in plans), strict=True))
-    with trial(what, wanted):
-        tried = curricula.make(args.curriculum)
-        tried.prepare(games)
-        try_curriculum(tried, [*games], 0)
+    with trial(name, remedy):
+        trial_curriculum = curricula.make(args.curriculum)
+        trial_curriculum.prepare(games)
+        try_curriculum(trial_curriculum, [*games], 0)
         curriculum = curricula.make(args.curriculum)
         curriculum.prepare(games)
     for plan in plans:
@@ -271,7 +274,7 @@ def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
 
 def is_constant(zero_sum: bool, seats: Sequence[str]) -> bool:
     """Whether the mean return of the seats that learn is the same in every episode."""
-    return zero_sum and bool(seats) and all(who == "self" for who in seats)
+    return zero_sum and bool(seats) and all(spec == "self" for spec in seats)
 
 
 MAX_CHECKED_STEPS = 10_000  # of a run, to find out which snapshots are wanted when
@@ -292,12 +295,12 @@ def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
             f"want a game of several seats for opponents {args.opponents!r}, got "
             f"{', '.join(games)}; leave opponents out"
         )
-    what, wanted = f"opponents {args.opponents!r}", "what check_matchmaker passes"
-    with trial(what, wanted):
-        tried = matchmaker_for(args.opponents)
-        tried.prepare(games)
+    name, remedy = f"opponents {args.opponents!r}", "what check_matchmaker passes"
+    with trial(name, remedy):
+        trial_matchmaker = matchmaker_for(args.opponents)
+        trial_matchmaker.prepare(games)
         if names_matchmaker(args.opponents):
-            try_matchmaker(tried, games, 0)
+            try_matchmaker(trial_matchmaker, games, 0)
         matchmaker = matchmaker_for(args.opponents)
         matchmaker.prepare(games)
     if matchmaker.max_live > 0:
@@ -307,16 +310,16 @@ def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
 
 def _check_snapshots(args: Any, matchmaker: Matchmaker) -> None:
     """Refuses settings under which snapshots cannot be taken or played."""
-    who = f"opponents {args.opponents!r}, which plays snapshots of the model"
+    feature = f"opponents {args.opponents!r}, which plays snapshots of the model"
     if by_server(args):
         raise ValueError(
-            f"vllm_mode 'server' does not support {who}: the server gets the weights "
+            f"vllm_mode 'server' does not support {feature}: the server gets the weights "
             "of the learner alone; leave vllm_mode and the settings of the server out, "
             "or give lm: opponents"
         )
     if splits_weights(args):
         raise ValueError(
-            f"sharded training does not support {who}: it has not been tested with it; "
+            f"sharded training does not support {feature}: it has not been tested with it; "
             "train with plain data parallelism, or give lm: opponents"
         )
     last = args.max_steps if args.max_steps > 0 else MAX_CHECKED_STEPS

@@ -26,13 +26,13 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.clock import Clock, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.rows import TrainingRow
-from arena_trainers.train.score.reference import _check_reference
-from arena_trainers.train.score.tensors import joined
+from arena_trainers.train.score.reference import check_reference
+from arena_trainers.train.score.tensors import prompts_with_replies
 from arena_wrappers import AgentPolicy, Policy
 from arena_wrappers.policies.agents import by_seat
 
 
-def _starts(args: TurnGRPOConfig, model: Any) -> list[Any]:
+def learner_starts(args: TurnGRPOConfig, model: Any) -> list[Any]:
     """What learners begin as: the run's model, or the folder of a role's own."""
     names = args.learner_starts(None)
     return [model if name is None else str(model_folder(name)) for name in names]
@@ -80,8 +80,10 @@ class Learners(TrainerCallback):
         self.is_alone = kind == DistributedType.NO
         trainer.accelerator.ddp_handler.find_unused_parameters = False  # see `anchored`
         roles = args.roles.values()
-        self.rates = [one.get("learning_rate", args.learning_rate) for one in roles]
-        betas = [float(one.get("beta", args.beta)) for one in roles]
+        self.rates = [
+            options.get("learning_rate", args.learning_rate) for options in roles
+        ]
+        betas = [float(options.get("beta", args.beta)) for options in roles]
         self.betas, self.beta = torch.tensor(betas, device=args.device), max(betas)
         self.weights: list[list[Any]] = []
         self._make(given)
@@ -112,19 +114,21 @@ class Learners(TrainerCallback):
 
     def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Policy:
         """What plays: the agent with a policy for each learner."""
-        found: dict[str, Policy] = {}
+        policies: dict[str, Policy] = {}
         engine: Any = policy.backend
         for index, name in enumerate(self.names):
-            found[name] = own = copy.copy(policy)
-            own.run_on(policy.model, partial(self._adapted, policy, index))
+            policies[name] = learner_policy = copy.copy(policy)
+            learner_policy.run_on(policy.model, partial(self._adapted, policy, index))
             if self.trainer.args.use_vllm:
-                own.backend = engine.of_learner(name)
-            own.backend = TimedBackend(own.backend, clock)
+                learner_policy.backend = engine.of_learner(name)
+            learner_policy.backend = TimedBackend(learner_policy.backend, clock)
         if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
             raise ValueError(
                 "roles by name need agent, such as planner_worker; give it"
             )
-        player: Policy = agent(found) if agent else AgentPolicy(by_seat, found, "self")
+        player: Policy = (
+            agent(policies) if agent else AgentPolicy(by_seat, policies, "self")
+        )
         return player
 
     @contextmanager
@@ -150,37 +154,41 @@ class Learners(TrainerCallback):
         Raises:
             ValueError: a row of a role or seat without a learner.
         """
-        only = self.names if len(self.names) == 1 else []  # also of turns of one call
+        single_name = (
+            self.names if len(self.names) == 1 else []
+        )  # also of turns of one call
         for row in rows:
-            of = row.role or f"seat_{(row.trajectory or (0, 0))[1]}"
-            found = [name for name in (of, *only) if name in self.names]
-            if not found:
-                raise ValueError(f"want a learner for {of!r}, roles has {self.names}")
-            row.learner = self.names.index(found[0])
-        kept = self.updated(step) if trains else range(len(self.names))
-        return [row for row in rows if row.learner in kept]
+            role = row.role or f"seat_{(row.trajectory or (0, 0))[1]}"
+            matching_names = [
+                name for name in (role, *single_name) if name in self.names
+            ]
+            if not matching_names:
+                raise ValueError(f"want a learner for {role!r}, roles has {self.names}")
+            row.learner = self.names.index(matching_names[0])
+        updated = self.updated(step) if trains else range(len(self.names))
+        return [row for row in rows if row.learner in updated]
 
     def keep(self, batch: dict[str, Any], rows: Sequence[TrainingRow]) -> None:
-        """Adds the index of each row to a batch of `sequential`, which `in_turn` reads."""
+        """Adds the index of each row to a batch of `sequential`, which `for_current` reads."""
         batch["arena_row"] = torch.arange(len(rows), device=batch["learner"].device)
         self.batch, self.rows, self.num_over = dict(batch), rows, 0
         self.gaps = torch.zeros(len(rows), device=batch["learner"].device)
         self.factors = torch.ones_like(self.gaps)
 
-    def in_turn(self, inputs: dict[str, Any]) -> dict[str, Any]:
+    def for_current(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The inputs with a loss of the rows of the learner alone whose update it is."""
         trainer = self.trainer
         passes = trainer.args.steps_per_generation * trainer.num_iterations
-        now = trainer.micro_step % passes * len(self.names) // passes
-        while self.num_over < now:
+        current = trainer.micro_step % passes * len(self.names) // passes
+        while self.num_over < current:
             self._measure_update(self.num_over)
             self.num_over += 1
-        own = (inputs["learner"] == now)[:, None]
+        is_own = (inputs["learner"] == current)[:, None]
         factors = self.factors[inputs["arena_row"], None]
         advantages = inputs["advantages"] * factors
         return {
             **inputs,
-            "tool_mask": inputs["tool_mask"] * own,
+            "tool_mask": inputs["tool_mask"] * is_own,
             "advantages": advantages,
         }
 
@@ -191,11 +199,16 @@ class Learners(TrainerCallback):
         part = {k: v[mine] for k, v in batch.items() if v.dim()}
         if len(part["learner"]):
             with torch.no_grad():
-                given = trainer.model, *joined(part), False, part["learner"]
+                given = (
+                    trainer.model,
+                    *prompts_with_replies(part),
+                    False,
+                    part["learner"],
+                )
                 new = trainer.forward.score(*given).logprobs
             gap = (new - part["old_per_token_logps"]) * part["tool_mask"]
             self.gaps[mine] = gap.sum(dim=1)
-        logs = carried(self.rows, self.gaps.tolist(), len(self.names))
+        logs = earlier_gaps(self.rows, self.gaps.tolist(), len(self.names))
         self.factors = self.gaps.new_tensor(logs).clamp(-20, 20).exp()
         after = batch["tool_mask"].any(dim=1) & (batch["learner"] == learner + 1)
         if after.any():
@@ -238,18 +251,18 @@ class Learners(TrainerCallback):
     def measure(
         self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
     ) -> None:
-        """Logs each learner's abs(advantage) and KL divergence; arguments as `Agreement`'s."""
+        """Logs each learner's abs(advantage) and KL divergence; arguments as `MismatchCheck`'s."""
         values = {"advantage": inputs["advantages"].abs()}
         if (reference := inputs.get("ref_per_token_logps")) is not None:
             gap = reference - logprobs.detach()
             values["kl"] = gap.exp() - gap - 1
         for i, name in enumerate(self.names):
-            own = counted & (inputs["learner"] == i)[:, None]
-            for what, value in values.items() if own.any() else ():
-                self._log(name, what, float(value[own].mean()))
+            own_tokens = counted & (inputs["learner"] == i)[:, None]
+            for metric, value in values.items() if own_tokens.any() else ():
+                self._log(name, metric, float(value[own_tokens].mean()))
 
-    def _log(self, name: str, what: str, value: float) -> None:
-        self.trainer.note({f"arena/learner/{name}/{what}": value})
+    def _log(self, name: str, metric: str, value: float) -> None:
+        self.trainer.note({f"arena/learner/{name}/{metric}": value})
 
     def save(self, folder: Path) -> bool:
         """Writes the learners into a folder, unless TRL does; whether it did."""
@@ -263,11 +276,11 @@ class Learners(TrainerCallback):
         """
         for name in self.names:
             file = checkpoint / name / "adapter_config.json"
-            found = json.loads(file.read_text())["r"] if file.is_file() else "none"
-            if found != (rank := self.model.peft_config[name].r):
+            saved_rank = json.loads(file.read_text())["r"] if file.is_file() else "none"
+            if saved_rank != (rank := self.model.peft_config[name].r):
                 raise ValueError(
                     f"want learner {name!r} with lora_r {rank} in {str(checkpoint)!r}, "
-                    f"got {found}; resume with the roles of that run"
+                    f"got {saved_rank}; resume with the roles of that run"
                 )
         return False
 
@@ -291,26 +304,26 @@ class WholeLearners(Learners):
         refuse("a whole model for each role", [several, served])
         size = sum(p.nbytes for p in self.model.parameters())
         check_memory(whole_memory(args, size), free_memory(args.device) + size)
-        starts = _starts(args, given)
-        self.models = [self.model, *map(self._started, starts[1:])]
+        starts = learner_starts(args, given)
+        self.models = [self.model, *map(self._copied_model, starts[1:])]
         for name, start, model in zip(self.names, starts, self.models, strict=True):
             self._check_fit(name, model)
             if start is not given:
-                _check_reference(start, model, self.trainer.chat_tokenizer)
+                check_reference(start, model, self.trainer.chat_tokenizer)
         kept = dict.fromkeys(starts if args.reads_reference else ())
         for start in kept:
-            kept[start] = self._started(start).eval().requires_grad_(False)
+            kept[start] = self._copied_model(start).eval().requires_grad_(False)
         self.references = [kept.get(start) for start in starts]
         self.trainer.ref_model = self.references[0]
         self.weights = [list(model.parameters()) for model in self.models]
         self.model.learners = torch.nn.ModuleList(self.models[1:])
 
-    def _started(self, source: Any) -> Any:
+    def _copied_model(self, source: Any) -> Any:
         """A model of a folder, or a copy of a model, which scores as TRL's own does."""
         trainer, args = self.trainer, self.trainer.args
         if isinstance(source, (str, Path)):
-            given = args.model_init_kwargs or {}
-            model = grpo_trainer.create_model_from_path(str(source), **given)
+            init_options = args.model_init_kwargs or {}
+            model = grpo_trainer.create_model_from_path(str(source), **init_options)
         else:
             model = copy.deepcopy(source)
             vars(model).pop("forward", None)  # TRL's, which would run the source
@@ -327,11 +340,13 @@ class WholeLearners(Learners):
             for m in (self.model, model)
         ]
         for key in sorted({*shapes[0], *shapes[1]}):
-            want, got = (one.get(key) for one in shapes)
-            if want != got:
+            first_shape, own_shape = (
+                shapes_of_model.get(key) for shapes_of_model in shapes
+            )
+            if first_shape != own_shape:
                 raise ValueError(
-                    f"want {key} of {name!r} in the shape {want} of the first role's "
-                    f"model, got {got}; give models of one architecture and size"
+                    f"want {key} of {name!r} in the shape {first_shape} of the first role's "
+                    f"model, got {own_shape}; give models of one architecture and size"
                 )
 
     def use(self, learner: int, model: Any = None) -> Any:
@@ -341,8 +356,10 @@ class WholeLearners(Learners):
 
     def save(self, folder: Path) -> bool:
         for name, model in zip(self.names, self.models, strict=True):
-            own = {k: v for k, v in model.state_dict().items() if "learners." not in k}
-            model.save_pretrained(folder / name, state_dict=own)
+            weights = {
+                k: v for k, v in model.state_dict().items() if "learners." not in k
+            }
+            model.save_pretrained(folder / name, state_dict=weights)
             self.trainer.processing_class.save_pretrained(folder / name)
         return True
 
@@ -353,16 +370,16 @@ class WholeLearners(Learners):
                     f"want a whole model of {name!r} in {str(checkpoint)!r}, got none; "
                     "resume with the roles of that run"
                 )
-            own = str(checkpoint / name)
+            path = str(checkpoint / name)
             saved = grpo_trainer.create_model_from_path(
-                own, dtype="auto", device_map=None
+                path, dtype="auto", device_map=None
             )
             self._check_fit(name, saved)
             model.load_state_dict(saved.state_dict(), strict=False)
         return True
 
 
-def carried(
+def earlier_gaps(
     rows: Sequence[TrainingRow], gaps: Sequence[float], num_learners: int
 ) -> list[float]:
     """Sums `gaps` over what earlier learners said since the last call of a row's learner.
@@ -372,12 +389,12 @@ def carried(
         gaps: a number for each row.
         num_learners: how many learners there are; those of lower index are earlier.
     """
-    found, since, episode = [], [0.0] * num_learners, -1
+    sums, since, episode = [], [0.0] * num_learners, -1
     for row, gap in zip(rows, gaps, strict=True):
         if (number := (row.trajectory or (-1, 0))[0]) != episode:
             since, episode = [0.0] * num_learners, number
-        found.append(since[row.learner])
+        sums.append(since[row.learner])
         since[row.learner] = 0.0
         for later in range(row.learner + 1, num_learners):
             since[later] += gap
-    return found
+    return sums

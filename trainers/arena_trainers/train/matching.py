@@ -105,24 +105,26 @@ class Matching:
         """
         plans, matchmaker = self.games.plans, self.games.matchmaker
         keys: list[Key] = [(row["game"], int(row["seed"])) for row in starts]
-        found = {key: tuple(plans[key[0]].seats or ()) for key in keys}
+        seats_by_start = {key: tuple(plans[key[0]].seats or ()) for key in keys}
         if matchmaker is not None:
             self._advance(matchmaker, step)
-            matched = [k for k in gather_object(keys) if plans[k[0]].seats is None]
-            matched = list(dict.fromkeys(matched))
-            asked = [
+            new_keys = [k for k in gather_object(keys) if plans[k[0]].seats is None]
+            new_keys = list(dict.fromkeys(new_keys))
+            new_starts = [
                 Start(plans[game].name, plans[game].game.num_players, seed)
-                for game, seed in matched
+                for game, seed in new_keys
             ]
             rng = np.random.default_rng([self.args.seed, batch, purpose])
-            given = matchmaker.assign(asked, step, rng) if asked else ()
-            for key, start, seats in zip(matched, asked, given, strict=True):
-                found[key] = self._checked(seats, start)
-        return [found[key] for key in keys]
+            assignments = matchmaker.assign(new_starts, step, rng) if new_starts else ()
+            for key, start, seats in zip(
+                new_keys, new_starts, assignments, strict=True
+            ):
+                seats_by_start[key] = self._checked(seats, start)
+        return [seats_by_start[key] for key in keys]
 
     def policies(self, seats: Seats) -> list[Policy]:
         """The policies of an assignment."""
-        return [self._policy(who) for who in seats]
+        return [self._policy(spec) for spec in seats]
 
     def report(
         self,
@@ -135,12 +137,12 @@ class Matching:
         matchmaker, plans = self.games.matchmaker, self.games.plans
         if matchmaker is None:
             return
-        own = [
-            Result(plans[game].name, who, tuple(episode.returns))
-            for episode, game, who in zip(episodes, games, seats, strict=True)
+        results = [
+            Result(plans[game].name, policies, tuple(episode.returns))
+            for episode, game, policies in zip(episodes, games, seats, strict=True)
             if episode.parent is None and plans[game].seats is None
         ]
-        matchmaker.update([Result(*result) for result in gather_object(own)], step)
+        matchmaker.update([Result(*result) for result in gather_object(results)], step)
 
     @property
     def files(self) -> list[Path]:
@@ -153,14 +155,14 @@ class Matching:
         What is known changes the last bits of probabilities. With it, a resumed run plays as
         the unbroken one.
         """
-        known = {
+        states = {
             step: backend.state_dict()
             for step, snapshot in self._snapshots.items()
             if isinstance(backend := snapshot.backend, CachedBackend)
         }
-        if known:
+        if states:
             checkpoint.mkdir(parents=True, exist_ok=True)
-            torch.save(known, checkpoint / self._replies)
+            torch.save(states, checkpoint / self._replies)
 
     def save(self, checkpoint: Path) -> None:
         """Writes the matchmaker's state; only the main process calls it."""
@@ -184,10 +186,10 @@ class Matching:
         matchmaker = self.games.matchmaker
         if matchmaker is None:
             return
-        found = read_owned(checkpoint / MATCHMAKING_FILE, self._owner)
+        content = read_owned(checkpoint / MATCHMAKING_FILE, self._owner)
         source = checkpoint.parent / FOLDER
         with raised_everywhere():  # afterwards copies are there
-            self.store.resume(found["snapshots"], found["run"], source)
+            self.store.resume(content["snapshots"], content["run"], source)
         self._snapshots.clear()
         file = checkpoint / self._replies  # none if the number of processes was another
         replies = torch.load(file, weights_only=True) if file.is_file() else {}
@@ -195,7 +197,7 @@ class Matching:
             backend = self._snapshot(step).backend
             if isinstance(backend, CachedBackend):
                 backend.load_state_dict(state)
-        matchmaker.load_state_dict(found["state"])
+        matchmaker.load_state_dict(content["state"])
 
     @property
     def _replies(self) -> str:
@@ -210,8 +212,8 @@ class Matching:
 
     def _advance(self, matchmaker: Matchmaker, step: int) -> None:
         """Takes the snapshot of this step if it is wanted, and plays the new matches."""
-        wanted = set(matchmaker.snapshots(step))
-        if step not in wanted or step in self.store.steps:
+        wanted_steps = set(matchmaker.snapshots(step))
+        if step not in wanted_steps or step in self.store.steps:
             return
         with raised_everywhere():  # afterwards the file is there
             if not self.store.run:
@@ -222,41 +224,45 @@ class Matching:
                 f"checkpoint-*/{MATCHMAKING_FILE}"
             )
             states = [json.loads(f.read_text()) for f in files if self.store.writes]
-            on_disk = {taken for state in states for taken in state["snapshots"]}
-            self.store.keep(wanted, on_disk)
-        self._snapshots = {s: p for s, p in self._snapshots.items() if s in wanted}
+            on_disk = {
+                taken_step for state in states for taken_step in state["snapshots"]
+            }
+            self.store.keep(wanted_steps, on_disk)
+        self._snapshots = {
+            s: p for s, p in self._snapshots.items() if s in wanted_steps
+        }
         self._play_matches(matchmaker, step)
 
     def _play_matches(self, matchmaker: Matchmaker, step: int) -> None:
         matches = matchmaker.matches(step)
         plans = {plan.name: plan for plan in self.games.plans if plan.seats is None}
         rng = np.random.default_rng([self.args.seed, step, MATCHES])
-        own: list[tuple[int, Result]] = []
-        drawn = _match_seeds(matches, rng)
-        for number, (match, seeds) in enumerate(zip(matches, drawn, strict=True)):
+        numbered_results: list[tuple[int, Result]] = []
+        match_seeds = _match_seeds(matches, rng)
+        for number, (match, seeds) in enumerate(zip(matches, match_seeds, strict=True)):
             process = number % self.accelerator.num_processes
             if process != self.accelerator.process_index:
                 continue
             policies = self.policies(match.seats)
             env_fn = plans[match.game].env_fn
-            played = play_plans(
+            episodes = play_plans(
                 [EpisodePlan(env_fn, policies, seed) for seed in seeds],
                 on_error="raise",
             )
-            own += [
+            numbered_results += [
                 (number, Result(match.game, match.seats, tuple(episode.returns)))
-                for episode in played
+                for episode in episodes
             ]
         if matches:
-            results = sorted(gather_object(own), key=lambda pair: pair[0])
+            results = sorted(gather_object(numbered_results), key=lambda pair: pair[0])
             matchmaker.update([Result(*result) for _, result in results], step)
 
-    def _policy(self, who: str) -> Policy:
-        step = snapshot_step(who)
-        if who == SELF:
+    def _policy(self, spec: str) -> Policy:
+        step = snapshot_step(spec)
+        if spec == SELF:
             return self.learner
         if step is None:
-            return self.games.opponents[who]
+            return self.games.opponents[spec]
         return self._snapshot(step).player
 
     def _snapshot(self, step: int) -> "Snapshot":
@@ -273,33 +279,33 @@ class Matching:
         Raises:
             ValueError: the number of seats is wrong, no seat learns, or a policy is unknown.
         """
-        found = tuple(seats)
+        assignment = tuple(seats)
         problem = None
-        if len(found) != start.num_seats:
+        if len(assignment) != start.num_seats:
             problem = f"want {start.num_seats} seats"
-        elif SELF not in found:
+        elif SELF not in assignment:
             problem = f"want a seat that learns, {SELF!r}"
-        for who in found:
-            is_known = who == SELF or who in self.games.opponents
-            if not is_known and snapshot_step(who) not in self.store.steps:
-                problem = f"want policies that it declares and snapshots that were taken, {who!r} is neither"
+        for spec in assignment:
+            is_known = spec == SELF or spec in self.games.opponents
+            if not is_known and snapshot_step(spec) not in self.store.steps:
+                problem = f"want policies that it declares and snapshots that were taken, {spec!r} is neither"
         if problem is not None:
             raise ValueError(
-                f"matchmaker {self.args.opponents!r}: {problem}, got {found!r} for "
+                f"matchmaker {self.args.opponents!r}: {problem}, got {assignment!r} for "
                 f"{start.game}; see arena_trainers.matchmaking.testing.check_matchmaker"
             )
-        return found
+        return assignment
 
 
 def _match_seeds(matches: Sequence[Match], rng: np.random.Generator) -> list[list[int]]:
     """The seeds of each match: those of the same policies in other seats are the same."""
-    drawn: dict[Any, list[int]] = {}
-    found, times = [], Counter[Match]()
+    seeds_by_match: dict[Any, list[int]] = {}
+    match_seeds, counts = [], Counter[Match]()
     for match in matches:
-        times[match] += 1
-        key = match.game, tuple(sorted(match.seats)), match.num_episodes, times[match]
-        if key not in drawn:
+        counts[match] += 1
+        key = match.game, tuple(sorted(match.seats)), match.num_episodes, counts[match]
+        if key not in seeds_by_match:
             size = match.num_episodes
-            drawn[key] = rng.integers(2**62, size=size).tolist()
-        found.append(drawn[key])
-    return found
+            seeds_by_match[key] = rng.integers(2**62, size=size).tolist()
+        match_seeds.append(seeds_by_match[key])
+    return match_seeds

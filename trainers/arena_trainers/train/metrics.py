@@ -133,20 +133,20 @@ def tally(
     returns: dict[tuple[int, int, bool], list[float]] = defaultdict(list)
     against: dict[tuple[int, str], list[float]] = defaultdict(list)
     counts: Counter[str] = Counter()
-    for episode, game, who in zip(episodes, games, seats, strict=True):
+    for episode, game, policies in zip(episodes, games, seats, strict=True):
         if episode.parent is not None:
             continue  # candidates may be selected by their return
         for seat, value in enumerate(episode.returns):
-            returns[game, seat, who[seat] == SELF].append(value)
-        opponents = "+".join(dict.fromkeys(name for name in who if name != SELF))
+            returns[game, seat, policies[seat] == SELF].append(value)
+        opponents = "+".join(dict.fromkeys(name for name in policies if name != SELF))
         if opponents:
-            pairs = zip(episode.returns, who, strict=True)
-            own = [value for value, name in pairs if name == SELF]
-            against[game, opponents].append(float(np.mean(own)))
+            pairs = zip(episode.returns, policies, strict=True)
+            learner_returns = [value for value, name in pairs if name == SELF]
+            against[game, opponents].append(float(np.mean(learner_returns)))
         counts.update(episodes=1, turns=len(episode.turns))
         counts.update([f"game {game}"])
         for turn in episode.turns:
-            if who[turn.seat] == SELF:
+            if policies[turn.seat] == SELF:
                 counts.update(["replies", turn.invalid or "valid"])
     return Tally(dict(returns), dict(against), counts)
 
@@ -161,8 +161,10 @@ def _merged(shares: Sequence[Tally]) -> Tally:
         for opponent, values in share.against.items():
             whole.against[opponent] += values
     learning = {key[:2] for key in whole.returns if key[2]}
-    kept = {k: v for k, v in whole.returns.items() if k[2] or k[:2] not in learning}
-    return whole._replace(returns=kept)
+    learner_returns = {
+        k: v for k, v in whole.returns.items() if k[2] or k[:2] not in learning
+    }
+    return whole._replace(returns=learner_returns)
 
 
 def num_played(episodes: Sequence[Episode]) -> dict[str, int]:
@@ -189,44 +191,46 @@ def metrics(
             those of `result` by default.
     """
     returns, against, counts = _merged([Tally(*share) for share in shares])
-    found: dict[str, float] = {}
+    values_by_name: dict[str, float] = {}
     for (game, seat, _), values in sorted(returns.items()):
         name = f"arena/{names[game]}/player_{seat}"
-        found[f"{name}/return"] = float(np.mean(values))
-        found |= _of_seat(name, turns, result, game, seat)
+        values_by_name[f"{name}/return"] = float(np.mean(values))
+        values_by_name |= _seat_metrics(name, turns, result, game, seat)
     for (game, opponent), values in sorted(against.items()):
-        found[f"arena/{names[game]}/against/{opponent}/return"] = float(np.mean(values))
+        values_by_name[f"arena/{names[game]}/against/{opponent}/return"] = float(
+            np.mean(values)
+        )
     trained = result.advantage if trained is None else trained
     shares_of_games = gradient_shares(turns, trained, len(names))
     for game, game_name in enumerate(names):
-        found[f"arena/{game_name}/gradient_share"] = shares_of_games[game]
-        part = counts[f"game {game}"] / counts["episodes"]
-        found[f"arena/{game_name}/episode_share"] = part
+        values_by_name[f"arena/{game_name}/gradient_share"] = shares_of_games[game]
+        episode_share = counts[f"game {game}"] / counts["episodes"]
+        values_by_name[f"arena/{game_name}/episode_share"] = episode_share
     replies = max(counts["replies"], 1)
-    found["arena/legal_rate"] = counts["valid"] / replies
+    values_by_name["arena/legal_rate"] = counts["valid"] / replies
     for reason in REASONS:
-        found[f"arena/invalid/{reason}"] = counts[reason] / replies
-    found["arena/episode_turns"] = counts["turns"] / counts["episodes"]
+        values_by_name[f"arena/invalid/{reason}"] = counts[reason] / replies
+    values_by_name["arena/episode_turns"] = counts["turns"] / counts["episodes"]
     if turns.parent is None:
-        found["arena/flat_groups"] = float(flat_groups(turns).mean())
-    found["arena/rows"] = float(turns.is_unselected.sum())
+        values_by_name["arena/flat_groups"] = float(flat_groups(turns).mean())
+    values_by_name["arena/rows"] = float(turns.is_unselected.sum())
     if turns.num_tokens is not None:
-        found["arena/reply_tokens"] = float(turns.num_tokens.mean())
-    return found
+        values_by_name["arena/reply_tokens"] = float(turns.num_tokens.mean())
+    return values_by_name
 
 
-def _of_seat(
+def _seat_metrics(
     name: str, turns: TurnBatch, result: Credit, game: int, seat: int
 ) -> dict[str, float]:
     """The metrics of a seat's trained turns; none if there are no turns."""
-    own = (turns.game == game) & (turns.seat == seat) & turns.is_unselected
-    if not own.any():
+    seat_turns = (turns.game == game) & (turns.seat == seat) & turns.is_unselected
+    if not seat_turns.any():
         return {}
-    advantage = advantage_by_turn(turns, result.advantage)[own]
-    pool_size, flat_pools = _pools(result.report, game, seat)
-    trajectories = len(np.unique(turns.episode[own]))
+    advantage = advantage_by_turn(turns, result.advantage)[seat_turns]
+    pool_size, flat_pools = _pool_metrics(result.report, game, seat)
+    trajectories = len(np.unique(turns.episode[seat_turns]))
     supplied = {
-        f"{name}/reward/{part}": float(values[own].sum()) / trajectories
+        f"{name}/reward/{part}": float(values[seat_turns].sum()) / trajectories
         for part, values in (turns.rewards or {}).items()
         if part not in PARTS
     }
@@ -261,15 +265,17 @@ def gradient_shares(turns: TurnBatch, trained: Floats, num_games: int) -> list[f
     return shares
 
 
-def _pools(report: PoolReport, game: int, seat: int) -> tuple[float, float]:
+def _pool_metrics(report: PoolReport, game: int, seat: int) -> tuple[float, float]:
     """Mean size of the pools that can hold a seat's turns, and the share of flat pools."""
-    own = np.ones(len(report), bool)
+    seat_pools = np.ones(len(report), bool)
     for name, value in (("game", game), ("seat", seat)):
         if name in report.names:
-            own &= report.key[:, report.names.index(name)] == value
-    if not own.any():
+            seat_pools &= report.key[:, report.names.index(name)] == value
+    if not seat_pools.any():
         return 0.0, 1.0
-    return float(report.size[own].mean()), float((report.zeros[own] == 1).mean())
+    return float(report.size[seat_pools].mean()), float(
+        (report.zeros[seat_pools] == 1).mean()
+    )
 
 
 def advantage_by_turn(turns: TurnBatch, advantage: Any) -> Any:

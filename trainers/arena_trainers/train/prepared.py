@@ -15,7 +15,7 @@ from arena_trainers.train.columns import Supplier
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.credit_check import check_credit
 from arena_trainers.train.critics.exact import check_exact_opponents
-from arena_trainers.train.critics.registry import of_critic
+from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.games import (
     GamePlan,
     check_used,
@@ -118,14 +118,16 @@ def prepare_games(
     if not isinstance(columns := columns or {}, Mapping):
         raise ValueError(f"want columns as a mapping from names, got {columns!r:.200}")
     columns = {**columns, **parts_of(args.rewards)}
-    found = check_credit(args, [plan.game for plan in plans], columns)
-    found = (*found, *of_critic(args.critic).reads)
+    read_columns = check_credit(args, [plan.game for plan in plans], columns)
+    read_columns = (*read_columns, *critic_facts(args.critic).reads)
     matchmaker = matchmaker_of(args, plans)
-    seated = opponents(plans, args, policies or {}, matchmaker)
-    check_exact_opponents(args, plans, seated)
+    opponent_policies = opponents(plans, args, policies or {}, matchmaker)
+    check_exact_opponents(args, plans, opponent_policies)
     curriculum = curriculum_of(args, plans)
     try_terms(args)
-    return PreparedGames(tuple(plans), seated, columns, found, matchmaker, curriculum)
+    return PreparedGames(
+        tuple(plans), opponent_policies, columns, read_columns, matchmaker, curriculum
+    )
 
 
 def try_terms(args: TurnGRPOConfig) -> None:

@@ -73,11 +73,11 @@ class TurnRecord(NamedTuple):
     role: str = ""  # of the generation
 
 
-Shares = list[list[TurnRecord]]  # the records of each process
+RecordsByProcess = list[list[TurnRecord]]  # the records of each process
 
 
 @dataclass
-class Played:
+class PlayedBatch:
     """A generation batch that this process played.
 
     Attributes:
@@ -99,7 +99,7 @@ class Played:
     trains: bool
 
 
-class Kept(NamedTuple):
+class SelectedTurns(NamedTuple):
     """The turns that are trained, of seats that learn.
 
     Attributes:
@@ -109,7 +109,7 @@ class Kept(NamedTuple):
             of invalid replies that were left out, and of turns that reward models compare.
     """
 
-    shares: Shares
+    shares: RecordsByProcess
     rank: int
     metrics: Mapping[str, float]
 
@@ -164,7 +164,7 @@ def turn_records(
     reads_states = bool(functions) or not OF_STATES.isdisjoint(columns)
     records: list[TurnRecord] = []
     played = zip(episodes, games, seats, strict=True)
-    for number, (episode, game, who) in enumerate(played):
+    for number, (episode, game, policies) in enumerate(played):
         states = turn_states(episode, rules[game]) if reads_states else []
         first = len(records)
         more = Counter[int]()  # generations of each seat beyond one per turn
@@ -172,30 +172,32 @@ def turn_records(
             before = turn.index + more[turn.seat]
             calls = _spoken_calls(turn)
             more[turn.seat] += len(calls) - 1
-            if place < (episode.branch or 0) or who[turn.seat] != SELF:
+            if place < (episode.branch or 0) or policies[turn.seat] != SELF:
                 continue
             if not calls:
                 _pay_before(records, (number, place), episode, branching)
                 continue
-            known = _of_place(episode, place, branching)
-            known |= {"game": game, "episode": number, "turn": before}
-            known["opponent"] = others(who, turn.seat)
+            fields = _place_fields(episode, place, branching)
+            fields |= {"game": game, "episode": number, "turn": before}
+            fields["opponent"] = other_seats(policies, turn.seat)
             values = {}
             if functions:
-                asked = episode, turn, states[place], rules[game]
-                values = supplied_by(functions, *asked)
-            made = _of_calls if turn.generations else _record
-            for record in made(episode, turn, columns, known):
+                call_arguments = episode, turn, states[place], rules[game]
+                values = supplied_by(functions, *call_arguments)
+            make_records = _call_records if turn.generations else _turn_record
+            for record in make_records(episode, turn, columns, fields):
                 if reads_states:
                     record = _with_columns(
                         record, turn, states[place], rules[game], columns
                     )
                 if functions:
                     pays = record.call in (-1, calls[-1])
-                    record = with_supplied(record, values if pays else unpaid(values))
+                    record = with_supplied(
+                        record, values if pays else without_rewards(values)
+                    )
                 records.append(record)
         if "features" in columns:
-            records[first:] = _with_ends(records[first:], episode, rules[game])
+            records[first:] = _with_end_features(records[first:], episode, rules[game])
     return records
 
 
@@ -229,7 +231,9 @@ def _spoken_calls(turn: Turn) -> list[int]:
     if not turn.generations:
         return [0] if turn.token_ids or turn.invalid != "context_length" else []
     calls = enumerate(turn.generations)
-    return [call for call, one in calls if one.token_ids or one.text]
+    return [
+        call for call, generation in calls if generation.token_ids or generation.text
+    ]
 
 
 def _pay_before(
@@ -263,13 +267,13 @@ def _pay_before(
         if records[i].seat == turn.seat:
             rewards = Counter(records[i].rewards)
             rewards.update(turn.rewards)
-            over = _of_place(episode, place, None)
-            ends = {name: over[name] for name in ("terminated", "truncated")}
+            turn_fields = _place_fields(episode, place, None)
+            ends = {name: turn_fields[name] for name in ("terminated", "truncated")}
             records[i] = records[i]._replace(rewards=dict(rewards), **ends)
             return
 
 
-def _of_place(
+def _place_fields(
     episode: Episode, place: int, branching: Branching | None
 ) -> dict[str, Any]:
     """The fields of a record that follow from the place of its turn in the episode."""
@@ -283,8 +287,8 @@ def _of_place(
     }
 
 
-def _record(
-    episode: Episode, turn: Turn, columns: Collection[str], known: Mapping[str, Any]
+def _turn_record(
+    episode: Episode, turn: Turn, columns: Collection[str], fields: Mapping[str, Any]
 ) -> Iterator[TurnRecord]:
     """The record of a turn, without what the game's state tells.
 
@@ -292,7 +296,7 @@ def _record(
         episode: the turn's episode.
         turn: the turn.
         columns: the optional columns that are wanted.
-        known: the fields that do not follow from the turn alone.
+        fields: the fields that do not follow from the turn alone.
     """
     if not turn.token_ids or turn.prompt_ids is None:
         raise ValueError(f"a learner's turn has no tokens: {turn.reply[:60]!r}")
@@ -306,28 +310,35 @@ def _record(
         parent=-1 if episode.parent is None else episode.parent,
         branch=-1 if episode.branch is None else episode.branch,
         is_invalid=turn.invalid is not None,
-        **known,
+        **fields,
     )
 
 
-def _of_calls(
-    episode: Episode, turn: Turn, columns: Collection[str], known: Mapping[str, Any]
+def _call_records(
+    episode: Episode, turn: Turn, columns: Collection[str], fields: Mapping[str, Any]
 ) -> Iterator[TurnRecord]:
-    """The records of a turn's generations; arguments as for `_record`."""
+    """The records of a turn's generations; arguments as for `_turn_record`."""
     calls = _spoken_calls(turn)
     for number, call in enumerate(calls):
-        one, ends = turn.generations[call], call == calls[-1]
-        alone = replace(
+        generation, is_last = turn.generations[call], call == calls[-1]
+        call_turn = replace(
             turn,
-            rewards=turn.rewards if ends else {},
-            prompt_ids=one.prompt_ids,
-            token_ids=one.token_ids,
-            logprobs=one.logprobs,
-            invalid=turn.invalid if ends else None,
+            rewards=turn.rewards if is_last else {},
+            prompt_ids=generation.prompt_ids,
+            token_ids=generation.token_ids,
+            logprobs=generation.logprobs,
+            invalid=turn.invalid if is_last else None,
         )
-        over = {name: ends and known[name] for name in ("terminated", "truncated")}
-        own = {**over, "turn": known["turn"] + number, "call": call, "role": one.role}
-        yield from _record(episode, alone, columns, {**known, **own})
+        end_fields = {
+            name: is_last and fields[name] for name in ("terminated", "truncated")
+        }
+        call_fields = {
+            **end_fields,
+            "turn": fields["turn"] + number,
+            "call": call,
+            "role": generation.role,
+        }
+        yield from _turn_record(episode, call_turn, columns, {**fields, **call_fields})
 
 
 def _with_state(
@@ -337,19 +348,19 @@ def _with_state(
 
     A generation also knows what was said before in its turn; the last one acts.
     """
-    known, action = game.information_state(state, turn.seat), turn.action
+    information_state, action = game.information_state(state, turn.seat), turn.action
     if record.call >= 0:
-        said = [one.text for one in turn.generations[: record.call + 1]]
-        known = (known, *said[:-1])
-        action = said[-1] if record.call < len(turn.generations) - 1 else action
+        texts = [generation.text for generation in turn.generations[: record.call + 1]]
+        information_state = (information_state, *texts[:-1])
+        action = texts[-1] if record.call < len(turn.generations) - 1 else action
     return record._replace(
-        state=known,
+        state=information_state,
         action=None if record.is_invalid else action,
         paid=game.returns(state)[turn.seat],
     )
 
 
-def unpaid(values: Mapping[str, float]) -> dict[str, float]:
+def without_rewards(values: Mapping[str, float]) -> dict[str, float]:
     """The columns of a turn without parts of the reward, which its last call gets."""
     return {name: value for name, value in values.items() if part_of(name) is None}
 
@@ -361,7 +372,7 @@ def with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord
     return record._replace(rewards={**record.rewards, **parts}, supplied=supplied)
 
 
-def _with_ends(
+def _with_end_features(
     records: Sequence[TurnRecord], episode: Episode, game: AnyGame
 ) -> list[TurnRecord]:
     """The records of an episode with the seats' features at its end, where it is truncated."""
@@ -382,23 +393,23 @@ def per_episode(episodes: Sequence[Episode], values: Sequence[T]) -> list[T]:
     return [values[plan] for plan in plans]
 
 
-def others(seats: Sequence[str], seat: int) -> tuple[str, ...]:
+def other_seats(seats: Sequence[str], seat: int) -> tuple[str, ...]:
     """The policies of the other seats.
 
-    >>> others(["self", "self@20", "self@20"], 0)
+    >>> other_seats(["self", "self@20", "self@20"], 0)
     ('self@20', 'self@20')
     """
     return (*seats[:seat], *seats[seat + 1 :])
 
 
 def _token_columns(turn: Turn, columns: Collection[str]) -> dict[str, Sequence[float]]:
-    found = {}
+    columns_by_name = {}
     for name, values in (("entropy", turn.entropies), ("logprob", turn.logprobs)):
         if f"tokens.{name}" in columns:
             if values is None:
                 raise ValueError(f"a learner's turn has no {name}: {turn.reply[:60]!r}")
-            found[name] = values
-    return found
+            columns_by_name[name] = values
+    return columns_by_name
 
 
 def turn_batch(
@@ -424,8 +435,10 @@ def turn_batch(
             `team`.
     """
     turns = [record for share in shares for record in share]
-    asked = {c.removeprefix("rewards.") for c in columns if c.startswith("rewards.")}
-    names = sorted(asked.union(PARTS, *(turn.rewards for turn in turns)))
+    part_names = {
+        c.removeprefix("rewards.") for c in columns if c.startswith("rewards.")
+    }
+    names = sorted(part_names.union(PARTS, *(turn.rewards for turn in turns)))
     parts, reward = {}, np.zeros(len(turns))
     for name in names:
         part = np.array([turn.rewards.get(name, 0.0) for turn in turns])
@@ -479,26 +492,28 @@ def _tree_columns(
 def _optional_columns(
     turns: Sequence[TurnRecord], columns: Collection[str]
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    optional: dict[str, Any] = {}
     if "state_key" in columns:
-        found["state_key"] = ranks((t.game, t.seat, t.state) for t in turns)
+        optional["state_key"] = ranks((t.game, t.seat, t.state) for t in turns)
     if "action" in columns:
-        found["action"] = ranks((t.game, t.action) for t in turns)
+        optional["action"] = ranks((t.game, t.action) for t in turns)
     if "opponent" in columns:
-        found["opponent"] = ranks(t.opponent for t in turns)
+        optional["opponent"] = ranks(t.opponent for t in turns)
     if "role" in columns:
-        found["role"] = ranks(t.role for t in turns)
+        optional["role"] = ranks(t.role for t in turns)
     for name in SUPPLIED:
-        given = [(turn.supplied or {}).get(name) for turn in turns]
-        if name in columns and None not in given:  # else a critic's
-            found[name] = np.array(given, np.int64 if name in INT_COLUMNS else float)
+        supplied = [(turn.supplied or {}).get(name) for turn in turns]
+        if name in columns and None not in supplied:  # else a critic's
+            optional[name] = np.array(
+                supplied, np.int64 if name in INT_COLUMNS else float
+            )
     tokens = [c.removeprefix("tokens.") for c in columns if c.startswith("tokens.")]
     if tokens := [name for name in tokens if name != "value"]:  # a critic's
-        found["tokens"] = {
+        optional["tokens"] = {
             name: np.array([x for t in turns for x in (t.tokens or {})[name]], float)
             for name in tokens
         }
-    return found
+    return optional
 
 
 def ranks(keys: Iterable[Hashable]) -> NDArray[np.int64]:

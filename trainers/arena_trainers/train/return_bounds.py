@@ -29,9 +29,13 @@ def return_bounds(
             replies.
         weights: weights of the reward parts; 1 where none is given.
     """
-    found = part_bounds(game, args)
-    ends = [_times(found[part], weights.get(part, 1.0)) for part in PARTS]
-    return sum(low for low, _ in ends), sum(high for _, high in ends)
+    bounds_by_part = part_bounds(game, args)
+    weighted_bounds = [
+        _scaled(bounds_by_part[part], weights.get(part, 1.0)) for part in PARTS
+    ]
+    return sum(low for low, _ in weighted_bounds), sum(
+        high for _, high in weighted_bounds
+    )
 
 
 def part_bounds(game: AnyGame, args: Any) -> dict[str, tuple[float, float]]:
@@ -58,7 +62,7 @@ def part_bounds(game: AnyGame, args: Any) -> dict[str, tuple[float, float]]:
     return {"game": (low, high), "format": (-args.penalty * invalid, 0.0)}
 
 
-def _times(ends: tuple[float, float], weight: float) -> tuple[float, float]:
+def _scaled(ends: tuple[float, float], weight: float) -> tuple[float, float]:
     low, high = sorted(weight * end + 0.0 for end in ends)  # no -0
     return low, high
 
@@ -67,14 +71,16 @@ def pays_early(game: AnyGame) -> bool:
     """Whether random play finds an episode that pays a seat before its first turn."""
     rng = random.Random(0)
     for _ in range(NUM_GAMES):
-        moved = set[int]()
+        moved_seats = set[int]()
         for state, player in random_states(game, rng):
-            if moved.issuperset(range(game.num_players)):
+            if moved_seats.issuperset(range(game.num_players)):
                 break
-            paid = game.returns(state)
-            if any(paid[seat] for seat in range(len(paid)) if seat not in moved):
+            returns = game.returns(state)
+            if any(
+                returns[seat] for seat in range(len(returns)) if seat not in moved_seats
+            ):
                 return True
-            moved.add(player)
+            moved_seats.add(player)
     return False
 
 
@@ -92,37 +98,39 @@ def check_bounds(
     options = {**credit.default_options(args.credit), **args.credit_args}
     names = needs_of(find_estimator(args.credit)).return_bounds or ()
     for side, name in enumerate(names):
-        given = options[name]
-        by_part = given if isinstance(given, Mapping) else {None: given}
+        bound_option = options[name]
+        by_part = (
+            bound_option if isinstance(bound_option, Mapping) else {None: bound_option}
+        )
         for part, bound in by_part.items():
             if not isinstance(bound, Real):
                 continue  # the estimator checks it
-            what = name if part is None else f"{name}[{part!r}]"
-            _check_known(args, weights, what, part)
+            bound_name = name if part is None else f"{name}[{part!r}]"
+            _check_bounded_part(args, weights, bound_name, part)
             # a part of weight 0 is read without weight
             weight = weights.get(part or "", 1.0) or 1.0
             for game in games:
-                ends = return_bounds(game, args, weights)
+                possible = return_bounds(game, args, weights)
                 if part is not None:
-                    ends = _times(part_bounds(game, args)[part], weight)
-                end = ends[side]
-                beyond = float(bound) - end if side == 0 else end - float(bound)
+                    possible = _scaled(part_bounds(game, args)[part], weight)
+                extreme = possible[side]
+                beyond = float(bound) - extreme if side == 0 else extreme - float(bound)
                 if beyond > SLACK:
                     raise ValueError(
-                        f"want a {what} of {end:g} or {('less', 'more')[side]}, got "
-                        f"{bound!r}: {type(game).__name__} can pay {end:g}, with "
+                        f"want a {bound_name} of {extreme:g} or {('less', 'more')[side]}, got "
+                        f"{bound!r}: {type(game).__name__} can pay {extreme:g}, with "
                         "penalties and part_weights"
                     )
 
 
-def _check_known(
-    args: Any, weights: Mapping[str, float], what: str, part: str | None
+def _check_bounded_part(
+    args: Any, weights: Mapping[str, float], bound_name: str, part: str | None
 ) -> None:
     """Raises if a bound is set for a part of the reward without known bounds."""
     counted = [part] if part is not None else [p for p in weights if weights[p]]
-    others = [other for other in counted if other not in PARTS]
+    others = [part_name for part_name in counted if part_name not in PARTS]
     if others:
         raise ValueError(
-            f"credit {args.credit!r} cannot check {what}: the bounds of the reward "
-            f"part {others[0]!r} are not known; leave {what} out"
+            f"credit {args.credit!r} cannot check {bound_name}: the bounds of the reward "
+            f"part {others[0]!r} are not known; leave {bound_name} out"
         )

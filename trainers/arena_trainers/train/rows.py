@@ -91,14 +91,14 @@ def training_rows(
         if not unselected[n]:
             continue
         turn = episodes[record.episode].turns[record.place]
-        said = turn if record.call < 0 else turn.generations[record.call]
+        generation = turn if record.call < 0 else turn.generations[record.call]
         row = TrainingRow(
-            prompt_ids=said.prompt_ids or (),
-            completion_ids=said.token_ids or (),
+            prompt_ids=generation.prompt_ids or (),
+            completion_ids=generation.token_ids or (),
             advantage=advantage[ends[n] - counts[n] : ends[n]],
             episode_return=returns[batch.episode[n], batch.seat[n]],
             trajectory=(record.episode, record.seat),
-            logprobs=said.logprobs or (),
+            logprobs=generation.logprobs or (),
             place=place,
             role=record.role,
         )
@@ -146,17 +146,17 @@ def turn_weights(batch: TurnBatch) -> NDArray[np.float64]:
     """
     if batch.num_tokens is None:
         raise ValueError("want the column 'num_tokens' in the turn batch, got None")
-    own = batch.is_unselected
-    num_tokens = batch.num_tokens[own]
-    keys = np.stack([batch.seat, batch.episode], axis=1)[own]
+    unselected = batch.is_unselected
+    num_tokens = batch.num_tokens[unselected]
+    keys = np.stack([batch.seat, batch.episode], axis=1)[unselected]
     pairs, trajectory = np.unique(keys, axis=0, return_inverse=True)
     trajectory = trajectory.ravel()
     num_turns = np.bincount(trajectory)[trajectory]
     seats, seat = np.unique(pairs[:, 0], return_inverse=True)
     num_trajectories = np.bincount(seat)[seat][trajectory]
     parts = len(seats) * num_trajectories * num_turns * num_tokens
-    weights = np.zeros(len(own))
-    weights[own] = num_tokens.sum() / parts
+    weights = np.zeros(len(unselected))
+    weights[unselected] = num_tokens.sum() / parts
     return weights
 
 
@@ -167,14 +167,14 @@ def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
     """
     if batch.row_length is None:
         raise ValueError("want the column 'row_length' in the turn batch, got None")
-    own, row = batch.is_unselected, _rows_of(batch)
+    unselected, row = batch.is_unselected, _trajectory_numbers(batch)
     longest = np.zeros(len(row), np.int64)
-    np.maximum.at(longest, row[own], batch.row_length[own])
-    lengths: NDArray[np.int64] = np.where(own, longest[row], batch.row_length)
+    np.maximum.at(longest, row[unselected], batch.row_length[unselected])
+    lengths: NDArray[np.int64] = np.where(unselected, longest[row], batch.row_length)
     return lengths
 
 
-def _rows_of(batch: TurnBatch) -> NDArray[np.int64]:
+def _trajectory_numbers(batch: TurnBatch) -> NDArray[np.int64]:
     """int64[N]: index of each turn's row, if rows hold whole trajectories."""
     keys = np.stack([batch.episode, batch.seat], axis=1)
     _, row = np.unique(keys, axis=0, return_inverse=True)
@@ -183,7 +183,7 @@ def _rows_of(batch: TurnBatch) -> NDArray[np.int64]:
 
 def weighted(advantage: NDArray[np.float64], batch: TurnBatch) -> NDArray[np.float64]:
     """Advantages, one per turn or one per token, times the weights of their turns."""
-    return _times(advantage, turn_weights(batch), batch)
+    return _weighted_by_turn(advantage, turn_weights(batch), batch)
 
 
 def loss_weighted(
@@ -201,13 +201,13 @@ def loss_weighted(
         return advantage
     tokens = batch.num_tokens
     if layout == "trajectory":
-        own, row = batch.is_unselected, _rows_of(batch)
-        trained = np.bincount(row, np.where(own, tokens, 0))[row]
-        tokens = np.where(own, trained, tokens)
-    return _times(advantage, 1 / tokens, batch)
+        unselected, row = batch.is_unselected, _trajectory_numbers(batch)
+        trained = np.bincount(row, np.where(unselected, tokens, 0))[row]
+        tokens = np.where(unselected, trained, tokens)
+    return _weighted_by_turn(advantage, 1 / tokens, batch)
 
 
-def _times(
+def _weighted_by_turn(
     advantage: NDArray[np.float64], weights: NDArray[np.float64], batch: TurnBatch
 ) -> NDArray[np.float64]:
     if len(advantage) != len(weights):
@@ -234,29 +234,31 @@ def trajectory_rows(rows: Sequence[TrainingRow]) -> list[TrainingRow]:
         key = row.trajectory
         if key is None:
             raise ValueError("want rows of turns with their trajectory, got None")
-        joined[key] = _joined(joined[key], row, key) if key in joined else row
+        joined[key] = _with_next_turn(joined[key], row, key) if key in joined else row
     return list(joined.values())
 
 
-def _joined(before: TrainingRow, row: TrainingRow, key: tuple[int, int]) -> TrainingRow:
+def _with_next_turn(
+    before: TrainingRow, row: TrainingRow, key: tuple[int, int]
+) -> TrainingRow:
     """The row with the next turn of the same seat appended."""
     if before.advantage is None or row.advantage is None:
         raise ValueError("want rows that have a loss, got a placeholder row")
-    known = [*before.prompt_ids, *before.completion_ids]
-    if list(row.prompt_ids[: len(known)]) != known:
+    earlier_ids = [*before.prompt_ids, *before.completion_ids]
+    if list(row.prompt_ids[: len(earlier_ids)]) != earlier_ids:
         raise ValueError(
             "layout='trajectory' needs prompts that begin with the turn before, token "
             f"for token; a turn of seat {key[1]} in episode {key[0]} does not"
         )
-    read = list(row.prompt_ids[len(known) :])
+    read_ids = list(row.prompt_ids[len(earlier_ids) :])
     return TrainingRow(
         prompt_ids=before.prompt_ids,
-        completion_ids=[*before.completion_ids, *read, *row.completion_ids],
+        completion_ids=[*before.completion_ids, *read_ids, *row.completion_ids],
         advantage=np.concatenate(
-            [before.advantage, np.zeros(len(read)), row.advantage]
+            [before.advantage, np.zeros(len(read_ids)), row.advantage]
         ),
         episode_return=before.episode_return,
-        mask=[*before.loss_mask, *[0] * len(read), *row.loss_mask],
+        mask=[*before.loss_mask, *[0] * len(read_ids), *row.loss_mask],
         trajectory=key,
-        logprobs=[*before.logprobs, *[0.0] * len(read), *row.logprobs],
+        logprobs=[*before.logprobs, *[0.0] * len(read_ids), *row.logprobs],
     )

@@ -42,7 +42,7 @@ from arena_trainers.options import (
     with_texts,
 )
 from arena_trainers.rewards import parts_of
-from arena_trainers.train.critics.registry import check_critic, critics
+from arena_trainers.train.critics.registry import check_critic_options, critics
 from arena_trainers.train.game_entries import check_opponents, expanded
 from arena_trainers.train.rows import PER_TOKEN_LOSSES
 from arena_wrappers import Branching, PromptOptions, RandomPolicy
@@ -187,27 +187,30 @@ class SelfPlay:
     @property
     def reference_prompt(self) -> PromptOptions | None:
         """The prompts of the reference, if they are not those of training."""
-        given = dict(self.reference or {})
-        told, prompt = given.pop("instruction", ""), given.pop("prompt", {})
-        kinds = [type(told), type(given.pop("model", "")), type(prompt)]
-        if given or kinds != [str, str, dict]:
+        reference = dict(self.reference or {})
+        instruction, prompt = (
+            reference.pop("instruction", ""),
+            reference.pop("prompt", {}),
+        )
+        kinds = [type(instruction), type(reference.pop("model", "")), type(prompt)]
+        if reference or kinds != [str, str, dict]:
             raise ValueError(
                 "want reference as {model: PATH, instruction: TEXT, prompt: OPTIONS}, "
                 f"got {self.reference!r:.200}"
             )
-        if not told and not prompt:
+        if not instruction and not prompt:
             return None
         refuse_unknown("the prompt of reference", prompt, PROMPT_OPTIONS)
-        own = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
-        own["persona"] = " ".join(filter(None, (own["persona"], told)))
-        found = PromptOptions(**own)
-        if found.history != "state" or self.on_invalid == "retry":
+        options = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
+        options["persona"] = " ".join(filter(None, (options["persona"], instruction)))
+        prompt_options = PromptOptions(**options)
+        if prompt_options.history != "state" or self.on_invalid == "retry":
             raise ValueError(
                 "a reference with prompts of its own needs history='state' and no "
-                f"retries, got history={found.history!r} and "
+                f"retries, got history={prompt_options.history!r} and "
                 f"on_invalid={self.on_invalid!r}; set both"
             )
-        return found
+        return prompt_options
 
     def check_own(self) -> None:
         check_declared(self, SelfPlay)
@@ -233,7 +236,7 @@ class SelfPlay:
         for name, weight in self.part_weights.items():
             if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
-        check_critic(self)
+        check_critic_options(self)
         self._check_rows()
         check_roles(self)
         self._check_terms()
@@ -254,7 +257,7 @@ class SelfPlay:
     def reads_reference(self) -> bool:
         """Whether a KL term, or a term of the loss, reads the reference."""
         beta, terms = getattr(self, "beta", 0.0), terms_of(self.losses, self.layout)
-        betas = [one.get("beta", beta) for one in self.roles.values()] or [beta]
+        betas = [options.get("beta", beta) for options in self.roles.values()] or [beta]
         return any([*betas, *("reference" in term.needs for term in terms)])
 
     def branching(self, seats: Sequence[int]) -> Branching | None:
@@ -266,12 +269,12 @@ class SelfPlay:
         return branching_of("branch", self.branch, seats=seats)
 
     def _check_terms(self) -> None:
-        terms, of_trl = terms_of(self.losses, self.layout), vars(self)
-        own = [term.name for term in terms if term.surrogate]
+        terms, trl_options = terms_of(self.losses, self.layout), vars(self)
+        surrogates = [term.name for term in terms if term.surrogate]
         for name, default in OF_SURROGATE.items():
-            if own and of_trl.get(name, default) != default:
+            if surrogates and trl_options.get(name, default) != default:
                 raise ValueError(
-                    f"{name} is of TRL's surrogate, in whose place {own[0]!r} stands; "
+                    f"{name} is of TRL's surrogate, in whose place {surrogates[0]!r} stands; "
                     "leave one of the two out"
                 )
         if self.reference is not None and not self.reads_reference:
@@ -279,7 +282,7 @@ class SelfPlay:
                 "nothing reads the reference; set beta, or a term such as kl_to in "
                 "losses"
             )
-        if of_trl.get("sync_ref_model") and not self.reads_reference:
+        if trl_options.get("sync_ref_model") and not self.reads_reference:
             raise ValueError(
                 "want beta above 0, or a term of losses that reads the reference, with "
                 "sync_ref_model, got neither: nothing would read the reference that moves; "
@@ -332,15 +335,15 @@ class SelfPlay:
 
 
 def branching_of(
-    where: str, given: Mapping[str, Any] | None, **defaults: Any
+    name: str, options: Mapping[str, Any] | None, **defaults: Any
 ) -> Branching | None:
     """The branching that options name; raises ValueError for options that do not fit."""
-    if given is None:
+    if options is None:
         return None
-    refuse_unknown(where, given, BRANCH_OPTIONS)
-    if "num_candidates" not in given:
-        raise ValueError(f"want num_candidates in {where}, got {dict(given)!r}")
-    return Branching(**{**defaults, **given})
+    refuse_unknown(name, options, BRANCH_OPTIONS)
+    if "num_candidates" not in options:
+        raise ValueError(f"want num_candidates in {name}, got {dict(options)!r}")
+    return Branching(**{**defaults, **options})
 
 
 class Draft(SelfPlay):
@@ -359,28 +362,36 @@ class Draft(SelfPlay):
 
 @cache
 def _list() -> Mapping[str, Any]:
-    found: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
+    return content
 
 
 def listed_options() -> dict[str, Option]:
     """The fields of `TurnGRPOConfig`, those of TRL from the list, without importing TRL."""
     listed = [
-        Option(**{**o, "types": tuple(o["types"]), "choices": tuple(o["choices"])})
-        for o in _list()["options"]
+        Option(
+            **{
+                **fields,
+                "types": tuple(fields["types"]),
+                "choices": tuple(fields["choices"]),
+            }
+        )
+        for fields in _list()["options"]
     ]
-    return {one.name: one for one in listed} | options_of(SelfPlay)
+    return {listed_option.name: listed_option for listed_option in listed} | options_of(
+        SelfPlay
+    )
 
 
 def installed_versions() -> dict[str, str | None]:
     """The installed versions of TRL and transformers; None if one is missing."""
-    found: dict[str, str | None] = {}
+    versions: dict[str, str | None] = {}
     for package in SOURCES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = None
-    return found
+            versions[package] = None
+    return versions
 
 
 def is_of_installed_versions() -> bool:

@@ -67,13 +67,15 @@ class Tasks:
         """Tells the curriculum how the episodes of all processes ended."""
         if self.curriculum is None:
             return
-        own = [
-            self._outcome(episode, game, who)
-            for episode, game, who in zip(episodes, games, seats, strict=True)
+        outcomes = [
+            self._outcome(episode, game, policies)
+            for episode, game, policies in zip(episodes, games, seats, strict=True)
             if episode.parent is None
-            and not is_constant(self.games.rules[game].zero_sum, who)
+            and not is_constant(self.games.rules[game].zero_sum, policies)
         ]
-        self.curriculum.update([Outcome(*found) for found in gather_object(own)], step)
+        self.curriculum.update(
+            [Outcome(*fields) for fields in gather_object(outcomes)], step
+        )
 
     def save(self, checkpoint: Path) -> None:
         """Writes the curriculum's state; only the main process calls it."""
@@ -89,8 +91,8 @@ class Tasks:
         """
         if self.curriculum is None:
             return
-        found = read_owned(checkpoint / CURRICULUM_FILE, self._owner)
-        self.curriculum.load_state_dict(found["state"])
+        content = read_owned(checkpoint / CURRICULUM_FILE, self._owner)
+        self.curriculum.load_state_dict(content["state"])
 
     @property
     def _owner(self) -> dict[str, Any]:
@@ -100,7 +102,7 @@ class Tasks:
     def _outcome(self, episode: Episode, game: int, seats: Seats) -> Outcome:
         rules = self.games.rules[game]
         pairs = zip(episode.returns, seats, strict=True)
-        mean = float(np.mean([value for value, who in pairs if who == SELF]))
+        mean = float(np.mean([value for value, policy in pairs if policy == SELF]))
         share = (mean - rules.min_return) / (rules.max_return - rules.min_return)
         return Outcome(self.games.names[game], min(max(share, 0.0), 1.0))
 

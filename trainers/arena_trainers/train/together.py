@@ -50,8 +50,8 @@ def _agent(setup: Setup) -> str | None:
 
 
 def _matchmaker(setup: Setup) -> str | None:
-    who = setup.args.opponents
-    return f"opponents {who!r}" if names_matchmaker(who) else None
+    opponents = setup.args.opponents
+    return f"opponents {opponents!r}" if names_matchmaker(opponents) else None
 
 
 def _snapshots(setup: Setup) -> str | None:

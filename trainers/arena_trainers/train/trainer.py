@@ -72,7 +72,7 @@ from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.advantages import BatchCredit
-from arena_trainers.train.checkpoint import Saved, whole_checkpoint
+from arena_trainers.train.checkpoint import CheckpointFiles, whole_checkpoint
 from arena_trainers.train.clock import Clock, Meter, TimedBackend
 from arena_trainers.train.columns import Supplier
 from arena_trainers.train.config import TurnGRPOConfig
@@ -80,14 +80,14 @@ from arena_trainers.train.critics.make import make_critic
 from arena_trainers.train.critics.tokens import TokenCritic
 from arena_trainers.train.finite_steps import FiniteSteps
 from arena_trainers.train.games import check_replies, episode_starts
-from arena_trainers.train.learners import Learners, WholeLearners, _starts
+from arena_trainers.train.learners import Learners, WholeLearners, learner_starts
 from arena_trainers.train.losses.averages import rows_factor
 from arena_trainers.train.losses.terms import LossTerms
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import metrics, tally
 from arena_trainers.train.prepared import PreparedGames, prepare_games
-from arena_trainers.train.records import Kept, Played
-from arena_trainers.train.rollout.asynchronous import Ahead
+from arena_trainers.train.records import PlayedBatch, SelectedTurns
+from arena_trainers.train.rollout.asynchronous import AsyncPlayer
 from arena_trainers.train.rollout.filters import Filter
 from arena_trainers.train.rollout.player import Player
 from arena_trainers.train.rollout.reward_columns import (
@@ -103,8 +103,8 @@ from arena_trainers.train.rows import (
     with_placeholder_rows,
 )
 from arena_trainers.train.score.forward import Forward
-from arena_trainers.train.score.reference import _check_reference, _reference_folder
-from arena_trainers.train.score.sharding import Shards
+from arena_trainers.train.score.reference import check_reference, reference_folder
+from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import row_tensors
 from arena_trainers.train.tasks import Tasks
 from arena_trainers.train.together import check_together
@@ -152,7 +152,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         terms: the terms that `losses` adds to the loss; `tokens` the critic that does, if there is one.
         credit: gives the turns their credit, with a critic if there is one.
         last_played: this process's latest generation batch.
-        last_kept: its turns that are trained.
+        last_selected: its turns that are trained.
         last_turns: the trained turns of all processes: the global batch.
         last_credit: their credit.
 
@@ -170,8 +170,8 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
     num_generations: int
     num_generations_eval: int
     _logs: Any
-    last_played: Played
-    last_kept: Kept
+    last_played: PlayedBatch
+    last_selected: SelectedTurns
     last_turns: TurnBatch
     last_credit: Credit
 
@@ -193,7 +193,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         first = kwargs.get("peft_config")
         configs = adapter_configs(args.roles, first)
         kwargs["peft_config"] = [*configs, first][0]
-        self.games = games = _prepared(args, policies, columns, games, first)
+        self.games = games = _prepare(args, policies, columns, games, first)
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self.clock = Clock()
@@ -204,7 +204,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         is_whole = bool(args.roles) and not configs
         with without_client(args), slots, _beta(args, is_whole):
             super().__init__(
-                model=next(iter(_starts(args, model)), model),
+                model=next(iter(learner_starts(args, model)), model),
                 reward_funcs=[no_reward],
                 args=args,
                 train_dataset=train_dataset,
@@ -218,12 +218,12 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     def _set_up_parts(self, terms: Sequence[Term]) -> None:
         """Makes the policy that learns of TRL's model, and the parts that play and credit."""
-        self.shards = Shards(self)
-        self.forward = Forward(self, self.shards, self.clock)
+        self.sharded_weights = ShardedWeights(self)
+        self.forward = Forward(self, self.sharded_weights, self.clock)
         self.terms = LossTerms(self, terms)
         args, games, clock = self.args, self.games, self.clock
-        if path := _reference_folder(args):
-            _check_reference(path, self.ref_model, self._tokenizer)
+        if path := reference_folder(args):
+            check_reference(path, self.ref_model, self._tokenizer)
         process = self.accelerator.process_index
         self.policy = self._learner()
         device = self.accelerator.device
@@ -241,7 +241,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             policy.backend = TimedBackend(policy.backend, clock)
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
-        self.saved = Saved(self)
+        self.checkpoint_files = CheckpointFiles(self)
         critic = None if args.critic is None else make_critic(self)
         self.tokens = critic if isinstance(critic, TokenCritic) else None
         sizes = self.num_generations_eval, self.num_generations
@@ -249,7 +249,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         self.player = Player(args, games, *seating, process, sizes, clock)
         most = self.forward.max_tokens
         self.credit = BatchCredit(args, games, critic, models, clock, most)
-        self.ahead = Ahead(self) if args.asynchronous else None
+        self.async_player = AsyncPlayer(self) if args.asynchronous else None
         self.filter = Filter(args, games, self.player, self.credit, process, clock)
 
     def _learner(self) -> LMPolicy:
@@ -278,12 +278,15 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         """A batch from its starts to TRL's loss: play, filter, credit, rows."""
         trains, step = self.model.training, self.state.global_step
         model = self.policy.model
-        with self.shards.weights_for_play(), evaluating(model):  # for the critic, too
+        with (
+            self.sharded_weights.weights_for_play(),
+            evaluating(model),
+        ):  # for the critic, too
             self.credit.step = step
-            played = (self.ahead or self.player).play(inputs, step, trains)
-            kept = self.filter(played)
-            self.last_played, self.last_kept = played, kept
-            credited = self.credit(kept.shares, trains)
+            played = (self.async_player or self.player).play(inputs, step, trains)
+            selected = self.filter(played)
+            self.last_played, self.last_selected = played, selected
+            credited = self.credit(selected.shares, trains)
         self.last_turns, self.last_credit = credited
         with self.clock.part("credit"):
             advantage = self.last_credit.advantage
@@ -295,8 +298,8 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             turns = [turn for episode in self.last_episodes for turn in episode.turns]
             wrap = reply_format_named(self.args.reply_format).wrap
             self.policy.check_scored(turns, wrap)
-            self.forward.agreement.check(self._rows)
-            batch.update(self.forward.scored_before(batch, self._rows))
+            self.forward.mismatch_check.check(self._rows)
+            batch.update(self.forward.loss_columns(batch, self._rows))
         with self.clock.part("credit"):
             batch["learner"] = self.forward.learners_of(None, len(self._rows))
             if self.args.update == "sequential" and trains:
@@ -324,14 +327,17 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         if "arena_row" in inputs:
-            inputs = self.learners.in_turn(inputs)  # type: ignore[union-attr] # of `keep`
-        active, given = self.terms.active(), inputs
+            inputs = self.learners.for_current(inputs)  # type: ignore[union-attr] # of `keep`
+        active, trl_inputs = self.terms.active(), inputs
         if any(term.surrogate for term in active):  # in place of TRL's
-            given = {**inputs, "advantages": torch.zeros_like(inputs["advantages"])}
+            trl_inputs = {
+                **inputs,
+                "advantages": torch.zeros_like(inputs["advantages"]),
+            }
         self.beta = self.learners.beta_of(inputs) if self.learners else self.args.beta
         tokens = self.tokens if self.tokens and self.tokens.loss_weight else None
         with self.forward.loss_of(inputs, bool(active or tokens)):
-            loss: torch.Tensor = super()._compute_loss(model, given)
+            loss: torch.Tensor = super()._compute_loss(model, trl_inputs)
         loss = rows_factor(self, inputs) * loss
         if active and self.forward.latest is not None:
             loss = loss + self.terms.loss(active, inputs, self.forward.latest)
@@ -341,7 +347,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         return self.learners.anchored(loss) if self.learners else loss
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        with self.clock.part("training"), self.shards.held:
+        with self.clock.part("training"), self.sharded_weights.held:
             loss: torch.Tensor = super().training_step(*args, **kwargs)
             if self.args.device.type == "cuda":
                 torch.cuda.synchronize()  # else its time would count where others wait
@@ -359,14 +365,17 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         checkpoint = whole_checkpoint(folder, resume_from_checkpoint)
         self.clock.restart()
         self._meter = Meter(self.clock)
-        with _frozen(), nullcontext() if self.ahead is None else self.ahead.running():
+        with (
+            _without_full_collections(),
+            nullcontext() if self.async_player is None else self.async_player.running(),
+        ):
             return super().train(checkpoint, *args, **kwargs)
 
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: Any
     ) -> Any:
-        if self.ahead is not None:
-            epoch_iterator = self.ahead.read(epoch_iterator, num_batches)
+        if self.async_player is not None:
+            epoch_iterator = self.async_player.read(epoch_iterator, num_batches)
         return super().get_batch_samples(epoch_iterator, num_batches, device)
 
     def get_train_dataloader(self) -> Any:
@@ -377,7 +386,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs:  # not the summary at the end
-            logs.update(self._meter.read() | self.forward.agreement.read())
+            logs.update(self._meter.read() | self.forward.mismatch_check.read())
         super().log(logs, start_time)
 
     def save_model(
@@ -386,19 +395,19 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         """Saves the model with its `arena_prompt.json`; only the main process writes."""
         self.check_weights()
         folder = Path(output_dir or str(self.args.output_dir))
-        with self.saved.model_in(folder):
+        with self.checkpoint_files.model_in(folder):
             if self.learners is None or not self.learners.save(folder):
                 super().save_model(output_dir, _internal_call)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
         step = self.state.global_step
-        self.saved.save(checkpoint_of(self._get_output_dir(trial), step))
+        self.checkpoint_files.save(checkpoint_of(self._get_output_dir(trial), step))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
-            self.saved.load(Path(checkpoint))
+            self.checkpoint_files.load(Path(checkpoint))
 
     def create_optimizer(self, *args: Any, **kwargs: Any) -> Any:
         is_new = self.optimizer is None
@@ -420,9 +429,13 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     def _training_rows(self, advantage: NDArray[np.float64]) -> list[TrainingRow]:
         """This process's rows, as many as every other process trains."""
-        kept = self.last_kept
+        selected = self.last_selected
         rows = training_rows(
-            self.last_episodes, kept.records, self.last_turns, advantage, kept.rows
+            self.last_episodes,
+            selected.records,
+            self.last_turns,
+            advantage,
+            selected.rows,
         )
         if self.args.layout == "trajectory":
             rows = trajectory_rows(rows)
@@ -444,15 +457,17 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
     def _log_play(self, advantage: NDArray[np.float64]) -> None:
         """Logs the metrics of play and credit, see `arena_trainers.train.metrics`."""
         args, turns, played = self.args, self.last_turns, self.last_played
-        own = tally(played.first_episodes, played.games, played.seats)
+        own_tally = tally(played.first_episodes, played.games, played.seats)
         trained = loss_weighted(advantage, turns, args.loss_type, args.layout)
         names = self.games.names
-        found = {
-            **metrics(gather_object([own]), names, turns, self.last_credit, trained),
+        values = {
+            **metrics(
+                gather_object([own_tally]), names, turns, self.last_credit, trained
+            ),
             **self.credit.metrics,
-            **self.last_kept.metrics,
+            **self.last_selected.metrics,
         }
-        self.note(found)
+        self.note(values)
 
     def _log_rows(self) -> None:
         """Logs sizes and returns of the rows of all processes."""
@@ -491,10 +506,10 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         means = [float(np.mean(row.advantage)) for row in rows]  # type: ignore[arg-type]
         self._logs["advantages"].extend(gather_object(means))
 
-    def note(self, found: Mapping[str, float], kind: str = "") -> None:
+    def note(self, values: Mapping[str, float], kind: str = "") -> None:
         """Adds metrics to the next log, which has the mean of all that were noted."""
         kind = kind or ("train" if self.model.training else "eval")
-        for name, value in found.items():
+        for name, value in values.items():
             self._metrics[kind][name].append(value)
 
     def noted(self, name: str) -> list[float]:
@@ -523,7 +538,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
 
 @contextmanager
-def _frozen() -> Iterator[None]:
+def _without_full_collections() -> Iterator[None]:
     """Keeps Python's full garbage collections from visiting all that was made before.
 
     With torch loaded each takes 0.2 s, a tenth of the time of a tiny model's training.
@@ -542,19 +557,19 @@ def _frozen() -> Iterator[None]:
 @contextmanager
 def _beta(args: TurnGRPOConfig, is_whole: bool) -> Iterator[None]:
     """Has TRL make the reference of the settings, for terms also if `beta` is 0; none for whole learners."""
-    beta, found = args.beta, grpo_trainer.get_config_model_id
+    beta, get_config_model_id = args.beta, grpo_trainer.get_config_model_id
     args.beta = (beta or 1.0) * (args.reads_reference and not is_whole)
-    path = _reference_folder(args) if args.beta else None
+    path = reference_folder(args) if args.beta else None
     if path is not None:
         check_language_model(path)
         grpo_trainer.get_config_model_id = lambda config: path
     try:
         yield
     finally:
-        args.beta, grpo_trainer.get_config_model_id = beta, found
+        args.beta, grpo_trainer.get_config_model_id = beta, get_config_model_id
 
 
-def _prepared(
+def _prepare(
     args: TurnGRPOConfig,
     policies: Mapping[str, Policy] | None,
     columns: Mapping[str, Supplier] | None,

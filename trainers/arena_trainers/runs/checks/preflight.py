@@ -34,9 +34,9 @@ from arena_trainers.train.checks import (
     check_asynchronous,
     check_batches,
     check_ranges,
+    check_save_steps,
     check_sequential,
-    refuse_saving_between_generations,
-    refuse_what_is_not_supported,
+    check_supported,
 )
 from arena_trainers.train.columns import load_functions
 from arena_trainers.train.credit_check import check_credit
@@ -135,7 +135,7 @@ def checks(
         lambda: check_batches(draft),
         lambda: check_evaluation(draft),
         lambda: check_ranges(draft),
-        lambda: refuse_what_is_not_supported(draft),
+        lambda: check_supported(draft),
         lambda: check_asynchronous(draft),
         lambda: check_sequential(draft),
         lambda: check_together(draft, suppliers=job.columns, is_adapted=job.lora_r > 0),
@@ -143,7 +143,7 @@ def checks(
         lambda: curriculum_of(draft, games_of(draft)),
         lambda: matchmaker_of(draft, games_of(draft)),
         lambda: check_exact(draft, games_of(draft)),
-        lambda: refuse_saving_between_generations(draft),
+        lambda: check_save_steps(draft),
         lambda: check_lora(job, draft),
         check_folder,
         lambda: check_server(draft),

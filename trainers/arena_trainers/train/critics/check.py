@@ -23,19 +23,23 @@ def check_critic(critic: Any, **options: Any) -> None:
     records = [r._replace(features=features) for r in trial_records([game])]
     batch = turn_batch([records], {}, ["kuhn_poker"])
     door = replace(critics, built_in={"mine": critic})
-    known = {"games": [game], "discount": 1.0, "seed": 0}
-    made, again = (door.make({"mine": options}, **known) for _ in range(2))
-    found = made.with_values(batch, records)
+    arguments = {"games": [game], "discount": 1.0, "seed": 0}
+    instance, reloaded = (door.make({"mine": options}, **arguments) for _ in range(2))
+    with_values = instance.with_values(batch, records)
     for name in getattr(critic, "supplies", ("value",)):
-        column = getattr(found, name)
+        column = getattr(with_values, name)
         if column is None or (name != "next_value" and not np.isfinite(column).all()):
             broken("columns", f"want numbers in {name}, got {column!r:.60}")
-    richer = made.with_values(replace(batch, reward=batch.reward + 1.0), records)
-    if not np.array_equal(found.value, richer.value):
+    with_higher_rewards = instance.with_values(
+        replace(batch, reward=batch.reward + 1.0), records
+    )
+    if not np.array_equal(with_values.value, with_higher_rewards.value):
         broken("unbiased", "the values of a batch depend on its rewards")
-    made.after(found, records, True)
-    if (state := made.state_dict()) is not None:
-        again.load_state_dict(state)
-        one, other = (c.with_values(batch, records).value for c in (made, again))
-        if not np.array_equal(one, other):
+    instance.after(with_values, records, True)
+    if (state := instance.state_dict()) is not None:
+        reloaded.load_state_dict(state)
+        value, reloaded_value = (
+            c.with_values(batch, records).value for c in (instance, reloaded)
+        )
+        if not np.array_equal(value, reloaded_value):
             broken("state", "a loaded critic gives other values")

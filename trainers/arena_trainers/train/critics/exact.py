@@ -20,7 +20,7 @@ from arena_wrappers import Policy, PromptOptions
 from arena_wrappers.policies import own_prompt, without_noise
 
 
-class Worth(NamedTuple):
+class StateValues(NamedTuple):
     """Expected return of the seat to move: under its policy, and after each action."""
 
     value: float
@@ -97,7 +97,8 @@ class ExactCritic:
             np.mean([m for _, mass in tables.values() for m in mass])
         )
         worth = {
-            game: _worth(self.games[game], table) for game, (table, _) in tables.items()
+            game: _state_values(self.games[game], table)
+            for game, (table, _) in tables.items()
         }
         value, action_value = np.zeros(len(records)), batch.reward.copy()
         for row, record in enumerate(records):
@@ -127,20 +128,24 @@ class ExactCritic:
         masses: list[float] = []
         policies = self.seats[game]
         for policy in {id(policy): policy for policy in policies}.values():
-            own = [seat for seat, other in enumerate(policies) if other is policy]
+            own_seats = [
+                seat
+                for seat, seat_policy in enumerate(policies)
+                if seat_policy is policy
+            ]
             options = own_prompt(policy) or self.options
-            rows, mass = tabular(policy, self.games[game], options, own)
+            rows, mass = tabular(policy, self.games[game], options, own_seats)
             table |= rows
             masses += mass
         # rounding must not make processes differ
-        (found,) = broadcast_object_list([(table, masses)])
-        return found  # type: ignore[no-any-return] # of accelerate
+        (shared,) = broadcast_object_list([(table, masses)])
+        return shared  # type: ignore[no-any-return] # of accelerate
 
 
-def _worth(game: AnyGame, table: Table) -> dict[Key, Worth]:
+def _state_values(game: AnyGame, table: Table) -> dict[Key, StateValues]:
     states = information_states(game, MAX_CRITIC_STATES)
     return {
-        key: Worth(
+        key: StateValues(
             float(np.dot(table[key], values)),
             dict(zip(game.legal_actions(states[key]), values, strict=True)),
         )
@@ -170,19 +175,21 @@ def check_exact_opponents(
                 )
 
 
-def _check_scoring(policy: Policy, who: str) -> None:
+def _check_scoring(policy: Policy, place: str) -> None:
     """Raises if a policy has no `action_probs`, or if it plays by other probabilities."""
     if not hasattr(policy, "action_probs"):
-        raise ValueError(f"critic='exact' takes policies with action_probs, got {who}")
+        raise ValueError(
+            f"critic='exact' takes policies with action_probs, got {place}"
+        )
     options = own_prompt(policy)
     if options is not None and options.history != "state":
         raise ValueError(
-            f"critic='exact' takes history 'state', got {who} with "
+            f"critic='exact' takes history 'state', got {place} with "
             f"{options.history!r}: a transcript holds more than the state"
         )
     inner = without_noise(policy)
     if isinstance(inner, LMPolicy) and not inner.sampling.draws_from_all:
         raise ValueError(
             "critic='exact' takes language models that sample from all tokens, got "
-            f"{who} with {dict(inner.sampling.options)}"
+            f"{place} with {dict(inner.sampling.options)}"
         )

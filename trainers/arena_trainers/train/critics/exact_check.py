@@ -29,7 +29,7 @@ def check_exact(args: Any, plans: Sequence[GamePlan]) -> None:
         return
     discount = discount_of(args.credit, args.credit_args)
     all_tokens = "action probabilities are of all tokens"
-    for name, value, wanted, reason in (
+    for name, value, required, reason in (
         ("history", args.history, "state", "a transcript holds more than the state"),
         ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
         ("top_k", args.top_k, 0, all_tokens),
@@ -38,9 +38,9 @@ def check_exact(args: Any, plans: Sequence[GamePlan]) -> None:
         ("repetition_penalty", args.repetition_penalty, 1.0, all_tokens),
         ("discount in credit_args", discount, 1.0, "values are not discounted"),
     ):
-        if value != wanted:
+        if value != required:
             raise ValueError(
-                f"critic='exact' takes {name} {wanted!r}, got {value!r}: {reason}"
+                f"critic='exact' takes {name} {required!r}, got {value!r}: {reason}"
             )
     weights = dict.fromkeys(args.rewards, 1.0) | args.part_weights
     for part, weight in weights.items():

@@ -14,7 +14,11 @@ from arena_credit.batch import Floats
 from arena_envs.bots.simple import Uniform
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, check_int, sample_chance
 from arena_trainers.checkpoint import newest_checkpoint
-from arena_trainers.train.critics.networks import _check_loss, _network, _networks
+from arena_trainers.train.critics.networks import (
+    check_loss,
+    value_network,
+    value_networks,
+)
 from arena_trainers.train.records import TurnRecord
 from arena_wrappers.policies import Rollouts
 
@@ -66,7 +70,7 @@ class FeatureCritic:
             len(game.features(game.initial_state(), 0)) + game.num_players
             for game in games
         ]
-        self.networks = _networks(sizes, hidden_size, seed)
+        self.networks = value_networks(sizes, hidden_size, seed)
         self.optimizer = torch.optim.Adam(self.networks.parameters(), learning_rate)
 
     @torch.no_grad()
@@ -103,7 +107,7 @@ class FeatureCritic:
                 for game, rows, x in inputs
             ]
             loss = torch.cat(errors).mean()
-            _check_loss(loss)
+            check_loss(loss)
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
@@ -141,19 +145,20 @@ class FeatureCritic:
         self, records: Sequence[TurnRecord], is_next: bool
     ) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
         """For each game: its index, its rows, and float64[rows, features and seat]."""
-        found = []
+        inputs = []
         for game, num_seats in enumerate(self.num_seats):
             rows = [i for i, record in enumerate(records) if record.game == game]
             if not rows:
                 continue
-            own = [records[row] for row in rows]
+            game_records = [records[row] for row in rows]
             features = np.array(
-                [r.next_features if is_next else r.features for r in own], np.float64
+                [r.next_features if is_next else r.features for r in game_records],
+                np.float64,
             )
-            seats = np.eye(num_seats)[[record.seat for record in own]]
+            seats = np.eye(num_seats)[[record.seat for record in game_records]]
             x = torch.from_numpy(np.concatenate([features, seats], axis=1))
-            found.append((game, torch.tensor(rows), x))
-        return found
+            inputs.append((game, torch.tensor(rows), x))
+        return inputs
 
 
 @dataclass(frozen=True)
@@ -164,16 +169,18 @@ class CriticValues(Rollouts):
 
     def end(self, game: AnyGame, state: Any, rng: random.Random, seat: int) -> float:
         while (player := game.current_player(state)) not in (seat, TERMINAL):
-            drawn = sample_chance if player == CHANCE else Uniform()
-            state = game.apply(state, drawn(game, state, rng))
-        paid = float(game.returns(state)[seat])
+            choose = sample_chance if player == CHANCE else Uniform()
+            state = game.apply(state, choose(game, state, rng))
+        seat_return = float(game.returns(state)[seat])
         if player == TERMINAL:
-            return paid
-        x = [*game.features(state, seat), *np.eye(game.num_players)[seat]]
-        if len(x) != self.network[0].in_features:
+            return seat_return
+        inputs = [*game.features(state, seat), *np.eye(game.num_players)[seat]]
+        if len(inputs) != self.network[0].in_features:
             raise ValueError(f"want the critic of a run of {game!r}, got another one")
         with torch.no_grad():
-            return paid + float(self.network(torch.tensor(x, dtype=torch.float64)))
+            return seat_return + float(
+                self.network(torch.tensor(inputs, dtype=torch.float64))
+            )
 
 
 def scorer(run: str, num: int = 16) -> CriticValues:
@@ -190,6 +197,6 @@ def scorer(run: str, num: int = 16) -> CriticValues:
             f"want a run of one game with critic features, got {run!r:.200}; train one with "
             "arena train --critic features and an estimator that reads values"
         )
-    network = _network(*reversed(layers["0.weight"].shape))
+    network = value_network(*reversed(layers["0.weight"].shape))
     network.load_state_dict(layers)
     return CriticValues(num, network)

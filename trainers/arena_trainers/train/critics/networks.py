@@ -8,7 +8,8 @@ from torch import nn
 from arena_trainers.finite import Diverged
 
 
-def _check_loss(loss: torch.Tensor) -> None:
+def check_loss(loss: torch.Tensor) -> None:
+    """Raises Diverged for a loss that is not finite."""
     if not bool(loss.isfinite()):
         raise Diverged(
             f"the critic has diverged: got the loss {float(loss.detach())}; train with a lower "
@@ -16,14 +17,15 @@ def _check_loss(loss: torch.Tensor) -> None:
         )
 
 
-def _networks(sizes: Sequence[int], hidden_size: int, seed: int) -> nn.ModuleList:
+def value_networks(sizes: Sequence[int], hidden_size: int, seed: int) -> nn.ModuleList:
     """A network for each number of inputs; global random state stays as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return nn.ModuleList(_network(size, hidden_size) for size in sizes)
+        return nn.ModuleList(value_network(size, hidden_size) for size in sizes)
 
 
-def _network(num_inputs: int, hidden_size: int) -> nn.Module:
+def value_network(num_inputs: int, hidden_size: int) -> nn.Module:
+    """Two hidden layers, and an output that begins at 0; in float64."""
     last = nn.Linear(hidden_size, 1)
     nn.init.zeros_(last.weight)
     nn.init.zeros_(last.bias)

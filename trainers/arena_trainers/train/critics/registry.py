@@ -14,7 +14,7 @@ from arena_trainers.options import refuse_unknown
 from arena_trainers.processes import splits_weights
 
 
-class OfCritic(NamedTuple):
+class CriticFacts(NamedTuple):
     """The columns that a critic supplies, its options, and further columns that it reads."""
 
     columns: tuple[str, ...]
@@ -24,13 +24,13 @@ class OfCritic(NamedTuple):
 
 _FITTED, _CRITICS = ("hidden_size", "learning_rate"), "arena_trainers.train.critics"
 _VALUES = ("value", "next_value")
-OF_CRITIC = {  # of those of this package, whose module imports torch
-    "features": OfCritic(_VALUES, (*_FITTED, "num_steps"), ("features",)),
-    "exact": OfCritic((*_VALUES, "action_value")),
-    "tokens": OfCritic(
+CRITIC_FACTS = {  # of those of this package, whose module imports torch
+    "features": CriticFacts(_VALUES, (*_FITTED, "num_steps"), ("features",)),
+    "exact": CriticFacts((*_VALUES, "action_value")),
+    "tokens": CriticFacts(
         ("tokens.value", *_VALUES), (*_FITTED, "loss_weight", "shared", "clip")
     ),
-    "utterances": OfCritic(
+    "utterances": CriticFacts(
         (*_VALUES, "action_value"),
         (*_FITTED, "num_steps", "batch_size", "replay", "polyak"),
     ),
@@ -49,13 +49,16 @@ critics: Door[Any] = Door(
 )
 
 
-def of_critic(critic: str | None) -> OfCritic:
+def critic_facts(critic: str | None) -> CriticFacts:
     """What is known of a critic; a plug-in declares `supplies` and `reads`."""
-    if critic is None or critic in OF_CRITIC:
-        return OF_CRITIC[critic] if critic else OfCritic(())
-    made = critics.find(critic)
-    supplies, reads = getattr(made, "supplies", _VALUES), getattr(made, "reads", ())
-    return OfCritic(tuple(supplies), reads=tuple(reads))
+    if critic is None or critic in CRITIC_FACTS:
+        return CRITIC_FACTS[critic] if critic else CriticFacts(())
+    critic_class = critics.find(critic)
+    supplies, reads = (
+        getattr(critic_class, "supplies", _VALUES),
+        getattr(critic_class, "reads", ()),
+    )
+    return CriticFacts(tuple(supplies), reads=tuple(reads))
 
 
 _COUNTS = ("hidden_size", "num_steps", "batch_size", "replay")  # of critics
@@ -77,7 +80,7 @@ def _check_critic_option(critic: str, name: str, value: Any) -> None:
         check_number(name, value, 0, 1 if name == "polyak" else math.inf)
 
 
-def check_critic(args: Any) -> None:
+def check_critic_options(args: Any) -> None:
     """Raises ValueError for an unknown critic, or for options that it does not have."""
     critic, options = args.critic, args.critic_args
     if critic is None and options:
@@ -87,15 +90,15 @@ def check_critic(args: Any) -> None:
         )
     if critic is not None:
         critics.read(critic)  # raises if there is no such critic
-    if critic in OF_CRITIC:
-        refuse_unknown(f"critic {critic!r}", options, OF_CRITIC[critic].options)
+    if critic in CRITIC_FACTS:
+        refuse_unknown(f"critic {critic!r}", options, CRITIC_FACTS[critic].options)
         for name, value in options.items():
             _check_critic_option(critic, name, value)
     elif critic is not None:
         check_options(
             f"critic {critic!r}", critics.find(critic), options, critics.given
         )
-    of_tokens = "tokens.value" in of_critic(critic).columns
+    of_tokens = "tokens.value" in critic_facts(critic).columns
     if of_tokens or critic == "utterances":
         whole = of_tokens and args.layout != "turn"
         split = int(os.environ.get("WORLD_SIZE", "1")) > 1 or splits_weights(args)

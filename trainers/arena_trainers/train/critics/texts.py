@@ -20,16 +20,16 @@ def read_texts(
     """
     turns = [trainer.last_episodes[r.episode].turns[r.place] for r in records]
     texts: list[Text] = [(t.prompt_ids, t.token_ids) for t in turns]
-    cut = [row for row, record in enumerate(records) if record.truncated]
+    truncated_rows = [row for row, record in enumerate(records) if record.truncated]
     options, policy = trainer.args.prompt, trainer.policy
-    if cut and options.history != "state":
+    if truncated_rows and options.history != "state":
         raise ValueError(
             f"critic={trainer.args.critic!r} takes truncated episodes with history='state', "
             f"got {options.history!r}; set it, or leave out max_turns"
         )
-    for record in (records[row] for row in cut):
+    for record in (records[row] for row in truncated_rows):
         game = trainer.games.rules[record.game]
         state = final_state(trainer.last_episodes[record.episode], game)
-        told = messages(game, state, record.seat, options)
-        texts.append((policy.encode(told), [policy.eos_ids[0]]))
-    return texts, cut
+        prompt = messages(game, state, record.seat, options)
+        texts.append((policy.encode(prompt), [policy.eos_ids[0]]))
+    return texts, truncated_rows

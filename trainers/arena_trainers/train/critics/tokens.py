@@ -15,13 +15,17 @@ from arena_credit.needs import needs_of
 from arena_envs.game import check_int, check_number
 from arena_trainers.lm.backends.scoring import places
 from arena_trainers.losses import value_loss
-from arena_trainers.train.critics.networks import _networks
+from arena_trainers.train.critics.networks import value_networks
 from arena_trainers.train.critics.texts import read_texts
 from arena_trainers.train.losses.averages import averaged
 from arena_trainers.train.metrics import advantage_by_turn
 from arena_trainers.train.records import TurnRecord
 from arena_trainers.train.rows import TrainingRow
-from arena_trainers.train.score.tensors import joined, loss_mask, row_tensors
+from arena_trainers.train.score.tensors import (
+    loss_mask,
+    prompts_with_replies,
+    row_tensors,
+)
 
 
 class TokenCritic(TrainerCallback):
@@ -77,34 +81,37 @@ class TokenCritic(TrainerCallback):
         self.learning_rate, self.shared = float(learning_rate), shared
         model = trainer.accelerator.unwrap_model(trainer.model)
         size = model.config.get_text_config().hidden_size
-        self.network = _networks([size], hidden_size, seed)[0].float()
+        self.network = value_networks([size], hidden_size, seed)[0].float()
         self.network.to(trainer.args.device)
         trainer.forward.head = self._values_of
         trainer.add_callback(self)
 
     def _values_of(self, states: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = self.network(states if self.shared else states.detach())
-        return found[..., 0]
+        values: torch.Tensor = self.network(states if self.shared else states.detach())
+        return values[..., 0]
 
     @torch.no_grad()
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
         """The batch with the columns `tokens.value`, `value` and `next_value`."""
-        trainer, (texts, cut) = self.trainer, read_texts(self.trainer, records)
+        trainer, (texts, truncated_rows) = (
+            self.trainer,
+            read_texts(self.trainer, records),
+        )
         rows = [TrainingRow(*text, None, 0.0) for text in texts]
         if not rows:
             none = np.zeros(0)
             return replace(batch, tokens={"value": none}, value=none, next_value=none)
-        trainer.forward.agreement.check(rows)  # before the first pass
-        columns = joined(row_tensors(rows, trainer))
+        trainer.forward.mismatch_check.check(rows)  # before the first pass
+        columns = prompts_with_replies(row_tensors(rows, trainer))
         values = trainer.forward.score(trainer.model, *columns, False).values
-        found = values.double().cpu().numpy()
+        token_values = values.double().cpu().numpy()
         num = len(records)
         next_value = np.full(num, np.nan)  # read only at truncation
-        next_value[cut] = found[num:, 0]
-        own = [found[i, : len(texts[i][1])] for i in range(num)]
-        tokens = {**(batch.tokens or {}), "value": np.concatenate(own)}
+        next_value[truncated_rows] = token_values[num:, 0]
+        reply_values = [token_values[i, : len(texts[i][1])] for i in range(num)]
+        tokens = {**(batch.tokens or {}), "value": np.concatenate(reply_values)}
         return replace(
-            batch, tokens=tokens, value=found[:num, 0], next_value=next_value
+            batch, tokens=tokens, value=token_values[:num, 0], next_value=next_value
         )
 
     def after(
@@ -115,31 +122,40 @@ class TokenCritic(TrainerCallback):
     def columns(self, rows: Sequence[TrainingRow]) -> dict[str, torch.Tensor]:
         """Values and targets of the latest batch, float32[B, T]; 0 where a row has none."""
         trainer, turns = self.trainer, self.trainer.last_turns
-        value, ends = turns.tokens["value"], np.cumsum(turns.num_tokens)
+        value, token_ends = turns.tokens["value"], np.cumsum(turns.num_tokens)
         target = self.targets(turns, trainer.last_credit.advantage)
         if len(value):
             error = float(np.mean((value - target) ** 2))
             trainer.note({"arena/critic_error": error})
-        said = places([r.completion_ids for r in rows], trainer.pad_to_multiple_of or 1)
-        found = {}
+        completion_mask = places(
+            [r.completion_ids for r in rows], trainer.pad_to_multiple_of or 1
+        )
+        tensors = {}
         for name, column in (("arena_token_values", value), ("arena_targets", target)):
-            whole = np.zeros(said.shape)
-            for row, own in zip(rows, whole, strict=True):
+            padded = np.zeros(completion_mask.shape)
+            for row, row_values in zip(rows, padded, strict=True):
                 if row.place >= 0:
-                    n, size = trainer.last_kept.rows[row.place], len(row.completion_ids)
-                    own[:size] = column[ends[n] - size : ends[n]]
-            found[name] = torch.from_numpy(whole).float().to(trainer.args.device)
-        return found
+                    n, size = (
+                        trainer.last_selected.rows[row.place],
+                        len(row.completion_ids),
+                    )
+                    row_values[:size] = column[token_ends[n] - size : token_ends[n]]
+            tensors[name] = torch.from_numpy(padded).float().to(trainer.args.device)
+        return tensors
 
     def targets(self, turns: TurnBatch, advantage: Floats) -> Floats:
         """float64[num_tokens.sum()], R; arguments of all processes."""
-        known: Any = turns  # with all columns of tokens
-        args, num, value = self.trainer.args, known.num_tokens, known.tokens["value"]
+        token_turns: Any = turns  # with all columns of tokens
+        args, num_tokens, value = (
+            self.trainer.args,
+            token_turns.num_tokens,
+            token_turns.tokens["value"],
+        )
         if needs_of(find_estimator(args.credit)).per_token:
             return np.asarray(advantage + value)
         if args.within_turn == "values":
-            return np.repeat(advantage[np.cumsum(num) - num], num)
-        return np.repeat(advantage_by_turn(turns, advantage) + turns.value, num)
+            return np.repeat(advantage[np.cumsum(num_tokens) - num_tokens], num_tokens)
+        return np.repeat(advantage_by_turn(turns, advantage) + turns.value, num_tokens)
 
     def loss(self, inputs: dict[str, Any], scores: Any) -> Any:
         """The weighted loss of values of a micro-batch."""
@@ -152,9 +168,12 @@ class TokenCritic(TrainerCallback):
 
     def join(self, optimizer: Any) -> None:
         """Adds the network to an optimizer that lacks it."""
-        own, known = [*self.network.parameters()], optimizer.param_groups[-1]["params"]
-        if not known or known[-1] is not own[-1]:  # empty without biases
-            group = {"params": own, "lr": self.learning_rate, "weight_decay": 0.0}
+        weights, last_group = (
+            [*self.network.parameters()],
+            optimizer.param_groups[-1]["params"],
+        )
+        if not last_group or last_group[-1] is not weights[-1]:  # empty without biases
+            group = {"params": weights, "lr": self.learning_rate, "weight_decay": 0.0}
             optimizer.add_param_group(group)
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:

@@ -17,7 +17,7 @@ from arena_trainers.lm.backends.scoring import (
     positions,
     reads_padding,
 )
-from arena_trainers.train.critics.networks import _check_loss, _networks
+from arena_trainers.train.critics.networks import check_loss, value_networks
 from arena_trainers.train.critics.texts import Text, read_texts
 from arena_trainers.train.records import TurnRecord
 
@@ -76,8 +76,8 @@ class UtteranceCritic:
         body = copy.deepcopy(causal.base_model)  # its forward is that of transformers
         self.encoder = body.eval().requires_grad_(False)
         self.size: int = model.config.get_text_config().hidden_size
-        made = _networks([self.size] * 4, hidden_size, seed).float()
-        self.networks = made.to(trainer.args.device)
+        networks = value_networks([self.size] * 4, hidden_size, seed).float()
+        self.networks = networks.to(trainer.args.device)
         self.targets = copy.deepcopy(self.networks).requires_grad_(False)
         self.optimizer = torch.optim.Adam(self.networks.parameters(), learning_rate)
         self.rng = torch.Generator().manual_seed(seed)
@@ -87,30 +87,32 @@ class UtteranceCritic:
     @torch.no_grad()
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
         """The batch with the columns `value`, `action_value` and `next_value`."""
-        texts, cut = read_texts(self.trainer, records)
+        texts, truncated_rows = read_texts(self.trainer, records)
         self._latest = states = self._encoded(texts)
         num = len(records)
         q, v = self._values(self.networks, states[:, 1], states[:, 0])
-        of_turn, of_state = (x.amin(0).double().cpu().numpy() for x in (q, v))
+        turn_values, state_values = (x.amin(0).double().cpu().numpy() for x in (q, v))
         next_value = np.full(num, np.nan)  # read only at truncation
-        next_value[cut] = of_state[num:]
-        known = replace(batch, value=of_state[:num], next_value=next_value)
-        return replace(known, action_value=of_turn[:num])
+        next_value[truncated_rows] = state_values[num:]
+        with_state_values = replace(
+            batch, value=state_values[:num], next_value=next_value
+        )
+        return replace(with_state_values, action_value=turn_values[:num])
 
     def _encoded(self, texts: Sequence[Text]) -> torch.Tensor:
         """float32[N, 2, H]: the last hidden state of each prompt, and of it with its reply."""
         device, most = self.trainer.args.device, self.trainer.forward.max_tokens
         states = torch.zeros(len(texts), 2, self.size, device=device)
         sizes = [len(prompt) + len(reply) for prompt, reply in texts]
-        alike = reads_padding(self.trainer.policy.model)
-        chunks = chunks_by_length(sizes, [0] * len(sizes), most, alike)
+        reads_pads = reads_padding(self.trainer.policy.model)
+        chunks = chunks_by_length(sizes, [0] * len(sizes), most, reads_pads)
         for chunk in chunks if texts else ():
             rows = [[*texts[i][0], *texts[i][1]] for i in chunk]
             ids, mask = left_padded(rows, 0, device)
             places_of = positions(self.encoder, mask)
             output = self.encoder(input_ids=ids, attention_mask=mask, **places_of)
-            for i, own in zip(chunk, output.last_hidden_state.float(), strict=True):
-                states[i] = own[[-1 - len(texts[i][1]), -1]]
+            for i, hidden in zip(chunk, output.last_hidden_state.float(), strict=True):
+                states[i] = hidden[[-1 - len(texts[i][1]), -1]]
         return states
 
     @staticmethod
@@ -161,30 +163,34 @@ class UtteranceCritic:
     def _step(self) -> float:
         """One step on turns that are drawn from the buffer; returns the mean loss of a network."""
         size = (self.batch_size,)
-        drawn = torch.randint(len(self.seen[0]), size, generator=self.rng)
-        states, pairs, after, reward, factor = (x[drawn] for x in self.seen)
+        sample = torch.randint(len(self.seen[0]), size, generator=self.rng)
+        states, pairs, next_states, reward, factor = (x[sample] for x in self.seen)
         with torch.no_grad():
-            of_pair, _ = self._values(self.targets, pairs, states)
-            _, later = self._values(self.targets, pairs, after)
+            target_q, _ = self._values(self.targets, pairs, states)
+            _, next_values = self._values(self.targets, pairs, next_states)
         q, v = self._values(self.networks, pairs, states)
-        loss = ((q - reward - factor * later) ** 2 + (v - of_pair) ** 2).mean(1).sum()
-        _check_loss(loss)
+        loss = (
+            ((q - reward - factor * next_values) ** 2 + (v - target_q) ** 2)
+            .mean(1)
+            .sum()
+        )
+        check_loss(loss)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
         weights = self.networks.parameters(), self.targets.parameters()
-        for own, target in zip(*weights, strict=True):
-            target.data.lerp_(own.data, self.polyak)
+        for weight, target_weight in zip(*weights, strict=True):
+            target_weight.data.lerp_(weight.data, self.polyak)
         return float(loss.detach()) / 4
 
     def state_dict(self) -> dict[str, Any]:
         parts = (self.networks, self.targets, self.optimizer)
-        found = [part.state_dict() for part in parts]
-        return {"parts": found, "seen": self.seen, "rng": self.rng.get_state()}
+        part_states = [part.state_dict() for part in parts]
+        return {"parts": part_states, "seen": self.seen, "rng": self.rng.get_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         parts: Any = (self.networks, self.targets, self.optimizer)
-        for part, own in zip(parts, state["parts"], strict=True):
-            part.load_state_dict(own)
+        for part, part_state in zip(parts, state["parts"], strict=True):
+            part.load_state_dict(part_state)
         self.seen = [x.to(self.trainer.args.device) for x in state["seen"]]
         self.rng.set_state(state["rng"].cpu())

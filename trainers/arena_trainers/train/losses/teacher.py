@@ -34,18 +34,20 @@ class Teacher:
                 f"loss term {term.name!r} has a teacher, which has not been tested "
                 "with weights that are split among processes; leave the term out"
             )
-        known = trainer.games.opponents
-        made = known.get(term.teacher) or make_policy(term.teacher, makers_of(args))
-        self.policy: Any = made
-        self.options = own_prompt(made) or args.prompt
-        if hasattr(made, "model"):
-            made.model.to(args.device)
+        opponents = trainer.games.opponents
+        policy = opponents.get(term.teacher) or make_policy(
+            term.teacher, makers_of(args)
+        )
+        self.policy: Any = policy
+        self.options = own_prompt(policy) or args.prompt
+        if hasattr(policy, "model"):
+            policy.model.to(args.device)
         for game in trainer.games.rules:
-            prepared(made, game)
-            if not term.sees_hidden and isinstance(made, BotPolicy):
-                self._refuse_hidden(game)
+            prepared(policy, game)
+            if not term.sees_hidden and isinstance(policy, BotPolicy):
+                self._check_hidden(game)
 
-    def _refuse_hidden(self, game: Any) -> None:
+    def _check_hidden(self, game: Any) -> None:
         """Raises if the bot acts otherwise in states that its seat cannot tell apart."""
         rng = random.Random(0)
         pairs = [
@@ -54,12 +56,17 @@ class Teacher:
             for state, seat in random_states(game, rng)
             if seat >= 0 and game.information != "perfect"
         ]
-        asked = [TurnRequest.at(game, s, self.options) for pair in pairs for s in pair]
-        found = self._probs(asked) if asked else []
-        for own, other, request in zip(
-            found[::2], found[1::2], asked[::2], strict=True
+        requests = [
+            TurnRequest.at(game, s, self.options) for pair in pairs for s in pair
+        ]
+        probs = self._probs(requests) if requests else []
+        for own_probs, other_probs, request in zip(
+            probs[::2], probs[1::2], requests[::2], strict=True
         ):
-            if max(abs(a - b) for a, b in zip(own, other, strict=True)) > TINY:
+            if (
+                max(abs(a - b) for a, b in zip(own_probs, other_probs, strict=True))
+                > TINY
+            ):
                 raise ValueError(
                     f"teacher {self.policy.name!r} reads what seat {request.seat} of "
                     f"{game!r} cannot know: it acts otherwise in states that look "
@@ -84,8 +91,8 @@ class Teacher:
         They are 0 and -1 where there is nothing, as in placeholder rows, whose `place` is -1.
         """
         places = [row.place for row in rows]
-        of_row, asked = self._asked(places)
-        probs = dict(zip(asked, self._probs([*asked.values()]), strict=True))
+        key_of_row, requests = self._requests(places)
+        probs = dict(zip(requests, self._probs([*requests.values()]), strict=True))
         policy = self.trainer.policy
         wrap = reply_format_named(self.trainer.args.reply_format).wrap
         replies = {
@@ -93,33 +100,37 @@ class Teacher:
                 *policy.chat.reply_ids(rows[i].prompt_ids, wrap(text)),
                 policy.eos_ids[0],
             ]
-            for i, key in enumerate(of_row)
-            for a, text in enumerate(asked[key].legal if key is not None else ())
+            for i, key in enumerate(key_of_row)
+            for a, text in enumerate(requests[key].legal if key is not None else ())
         }
-        most = max((len(request.legal) for request in asked.values()), default=1)
+        num_actions = max(
+            (len(request.legal) for request in requests.values()), default=1
+        )
         longest = max(map(len, replies.values()), default=1)
-        of_teacher = torch.zeros(len(rows), most)
-        tokens = torch.full((len(rows), most, longest), -1)
+        teacher_probs = torch.zeros(len(rows), num_actions)
+        tokens = torch.full((len(rows), num_actions, longest), -1)
         for (i, a), ids in replies.items():
-            of_teacher[i, a] = probs[of_row[i]][a]
+            teacher_probs[i, a] = probs[key_of_row[i]][a]
             tokens[i, a, : len(ids)] = torch.tensor(ids)
-        return of_teacher.to(device), tokens.to(device)
+        return teacher_probs.to(device), tokens.to(device)
 
-    def _asked(self, places: Sequence[int]) -> tuple[list[Any], dict[Any, TurnRequest]]:
+    def _requests(
+        self, places: Sequence[int]
+    ) -> tuple[list[Any], dict[Any, TurnRequest]]:
         """What to ask: for each row the key of its request, None without; requests by key."""
-        of_row, asked = list[Any](), dict[Any, TurnRequest]()
+        key_of_row, requests = list[Any](), dict[Any, TurnRequest]()
         for record, game, state in turns_at(self.trainer, places):
             key: Any = None
             if record is not None:
-                seat, where = record.seat, (record.episode, record.place)
+                seat, turn_key = record.seat, (record.episode, record.place)
                 key = record.game, seat, game.information_state(state, seat)
                 if self.term.sees_hidden or not hasattr(self.policy, "action_probs"):
-                    key = where
-                seed = turn_seed(record.seed, *where, seat)
+                    key = turn_key
+                seed = turn_seed(record.seed, *turn_key, seat)
                 request = TurnRequest.at(game, state, self.options, seed)
-                asked.setdefault(key, request)
-            of_row.append(key)
-        return of_row, asked
+                requests.setdefault(key, request)
+            key_of_row.append(key)
+        return key_of_row, requests
 
     def choice(self, inputs: Mapping[str, Any]) -> Choice:
         """Both distributions for the rows of a micro-batch; the learner's has a gradient."""

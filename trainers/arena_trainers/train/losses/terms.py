@@ -29,33 +29,35 @@ class LossTerms:
 
     def columns(self, rows: Sequence[Any], completion_ids: Any) -> dict[str, Any]:
         """Further columns of the batch of these rows, for the terms that read them."""
-        trainer, found = self.trainer, {}
+        trainer, columns = self.trainer, {}
         step, device = trainer.state.global_step, completion_ids.device
-        kept, places = trainer.last_kept, [row.place for row in rows]
+        selected, places = trainer.last_selected, [row.place for row in rows]
         if self.needs("invalid", step):
-            invalid = [p >= 0 and kept.records[p].is_invalid for p in places]
-            found["arena_invalid"] = torch.tensor(invalid, device=device)
+            invalid = [p >= 0 and selected.records[p].is_invalid for p in places]
+            columns["arena_invalid"] = torch.tensor(invalid, device=device)
         if self.needs("values", step):
             value = trainer.last_turns.value
             if value is None:
                 raise ValueError("a loss term needs values, got none; set critic")
-            own = [value[kept.rows[p]] if p >= 0 else 0.0 for p in places]
-            per_row = torch.tensor(own, dtype=torch.float32, device=device)
-            found["arena_values"] = per_row[:, None].repeat(1, completion_ids.shape[1])
+            row_values = [value[selected.rows[p]] if p >= 0 else 0.0 for p in places]
+            per_row = torch.tensor(row_values, dtype=torch.float32, device=device)
+            columns["arena_values"] = per_row[:, None].repeat(
+                1, completion_ids.shape[1]
+            )
         for term, teacher in self.teachers.items():
             if not term.weight.is_over(step):
-                made = teacher.columns(rows, device)
-                for name, column in zip(("probs", "ids"), made, strict=True):
-                    found[f"arena_teacher_{term.name}_{name}"] = column
-        return found
+                teacher_columns = teacher.columns(rows, device)
+                for name, column in zip(("probs", "ids"), teacher_columns, strict=True):
+                    columns[f"arena_teacher_{term.name}_{name}"] = column
+        return columns
 
     def loss(self, active: Sequence[Term], inputs: dict[str, Any], scores: Any) -> Any:
         """The weighted sum of the terms' means, of `columns` and the policy's `TokenScores`."""
         trainer, logps = self.trainer, scores.logprobs
         old = inputs.get("old_per_token_logps")
         mask = loss_mask(inputs)
-        given = mask, inputs["advantages"], (trainer.epsilon_low, trainer.epsilon_high)
-        known = {
+        common = mask, inputs["advantages"], (trainer.epsilon_low, trainer.epsilon_high)
+        optional = {
             "old": logps.detach() if old is None else old,
             "reference": inputs.get("ref_per_token_logps"),
             "entropy": scores.entropies,
@@ -66,13 +68,13 @@ class LossTerms:
         if not mask.any():  # placeholder rows alone
             return total
         for term in active:
-            read = {name: known[name] for name in term.needs - {"teacher"}}
+            inputs_of_term = {name: optional[name] for name in term.needs - {"teacher"}}
             if term in self.teachers:
-                read["teacher"] = self.teachers[term].choice(inputs)
-            own = term.function(logps, Seen(*given, **read))
+                inputs_of_term["teacher"] = self.teachers[term].choice(inputs)
+            per_token = term.function(logps, Seen(*common, **inputs_of_term))
             if term.surrogate and "importance_sampling_ratio" in inputs:  # as TRL's
-                own = own * inputs["importance_sampling_ratio"]
-            mean = averaged(own, mask, trainer, inputs)
+                per_token = per_token * inputs["importance_sampling_ratio"]
+            mean = averaged(per_token, mask, trainer, inputs)
             weight = term.weight.at(trainer.state.global_step)
             total = total + weight * mean
             name = f"arena/loss/{term.name}"

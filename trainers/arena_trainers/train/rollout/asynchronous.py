@@ -1,4 +1,4 @@
-"""`Ahead`: batches of the next step are played while one trains (`asynchronous`).
+"""`AsyncPlayer`: batches of the next step are played while one trains (`asynchronous`).
 
 Number, seeds, seats and weights of a batch follow from the number of its step, so no record depends on
 which process was faster. See docs/trainer.md.
@@ -27,32 +27,32 @@ from safetensors.torch import load_file, save_file
 from arena_envs.extras import hide_library_warnings
 from arena_trainers.engines.settings import by_server, refuse
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.clock import Clock, Spent, TimedBackend
+from arena_trainers.train.clock import Clock, Seconds, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import opponents
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import num_played
 from arena_trainers.train.prepared import PreparedGames
-from arena_trainers.train.records import Played
+from arena_trainers.train.records import PlayedBatch
 from arena_trainers.train.rollout.player import Player
 from arena_trainers.train.tasks import Tasks
 from arena_wrappers import Episode
 from arena_wrappers.policies import without_noise
 
 FOLDER, WEIGHTS = "player", "weights.safetensors"  # of runs and checkpoints
-FOR_TRAINER = signal.SIGINT, signal.SIGTERM  # signals after which it ends in order
+END_SIGNALS = signal.SIGINT, signal.SIGTERM  # signals after which it ends in order
 
 
 class Job(NamedTuple):
     """A batch without episodes, to be played with the weights of a step in a folder."""
 
-    played: Played
+    played: PlayedBatch
     version: int
     weights: Path
 
 
 # episodes, tokens that were generated, seconds by part
-Done = tuple[list[Episode], int, dict[str, Spent]]
+Done = tuple[list[Episode], int, dict[str, Seconds]]
 # settings, games, what makes an agent of the policy, and sizes of groups
 Setup = tuple[TurnGRPOConfig, PreparedGames, Any, tuple[int, int]]
 
@@ -62,8 +62,8 @@ def job_player(
 ) -> Callable[[Job], Done]:
     """Plays jobs with a policy, to which `load` gives the weights of a folder."""
     (args, games, agent, sizes), clock, loaded = setup, Clock(), Path()
-    for one in (policy, *games.models):
-        one.backend = TimedBackend(one.backend, clock)
+    for model in (policy, *games.models):
+        model.backend = TimedBackend(model.backend, clock)
     matching = Matching(games, args, accelerator, policy, clock, agent)
     player = Player(args, games, matching, Tasks(games, args), 0, sizes, clock)
 
@@ -74,8 +74,8 @@ def job_player(
             load(job.weights)
             loaded = job.weights
         with clock.part("environment"):
-            found = player.episodes(job.played, range(len(job.played.starts)))
-        return found, clock.counts["generated"], clock.spent
+            episodes = player.episodes(job.played, range(len(job.played.starts)))
+        return episodes, clock.counts["generated"], clock.spent
 
     return play
 
@@ -87,8 +87,8 @@ def play_jobs(
     torch.set_num_threads(num_threads)
     hide_library_warnings()
     args, games, *rest = setup
-    seated = opponents(games.plans, args, games.opponents, games.matchmaker)
-    games = replace(games, opponents=seated)
+    policies = opponents(games.plans, args, games.opponents, games.matchmaker)
+    games = replace(games, opponents=policies)
     options = {"dtype": dtype, "name": "self", "prompt": args.prompt}
     options |= {"with_entropy": "tokens.entropy" in games.columns}
     options |= args.sampling_options
@@ -109,7 +109,7 @@ def play_jobs(
             line.send(play(line.recv()))
 
 
-class Ahead:
+class AsyncPlayer:
     """The part of `TurnGRPOTrainer` that has batches played beside training.
 
     Args:
@@ -189,7 +189,7 @@ class Ahead:
         spawn = get_context("spawn").Process
         process = spawn(target=play_jobs, args=given, daemon=True)
         resource_tracker.ensure_running()  # else `start` does, and admits the signals
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_TRAINER)  # inherited
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, END_SIGNALS)  # inherited
         process.start()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()  # so that the end of the process is noticed
@@ -217,14 +217,14 @@ class Ahead:
         self._read.extend(islice(loader, 2 * num_batches - len(self._read)))
         times = self.args.steps_per_generation * self.args.num_iterations
         self._starts = deque(islice(self._read, 0, None, times))
-        own = min(num_batches, len(self._read))
-        return iter([self._read.popleft() for _ in range(own)])
+        num_read = min(num_batches, len(self._read))
+        return iter([self._read.popleft() for _ in range(num_read)])
 
-    def play(self, starts: list[Any], step: int, trains: bool) -> Played:
+    def play(self, starts: list[Any], step: int, trains: bool) -> PlayedBatch:
         """As `Player.play`; where the batch is trained, those after it are submitted."""
         player, clock = self.trainer.player, self.trainer.clock
         if not trains:
-            played: Played = player.play(starts, step, trains)
+            played: PlayedBatch = player.play(starts, step, trains)
             return played
         with clock.part("environment"):
             began, dropped = time.perf_counter(), 0
@@ -256,7 +256,7 @@ class Ahead:
         """Waits for what is in flight; then a server has the weights of this moment."""
         if self.serves and self._pool is not None:
             step = self.trainer.state.global_step
-            nothing = Played([], [], [], [], [], 0, False)
+            nothing = PlayedBatch([], [], [], [], [], 0, False)
             job = Job(nothing, step, self._weights(step))
             self._pool.submit(self._play, job).result()
 
@@ -297,7 +297,7 @@ class Ahead:
     def measure(
         self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
     ) -> None:
-        """Logs the importance ratios of a micro-batch; arguments as `Agreement`'s."""
+        """Logs the importance ratios of a micro-batch; arguments as `MismatchCheck`'s."""
         gap = logprobs.detach() - inputs["sampling_per_token_logps"]
         ratio = gap[counted].double().exp()
         if len(ratio):

@@ -16,7 +16,12 @@ from arena_trainers.train.clock import Clock
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.metrics import flat_groups
 from arena_trainers.train.prepared import PreparedGames
-from arena_trainers.train.records import Kept, Played, Shares, turn_batch
+from arena_trainers.train.records import (
+    PlayedBatch,
+    RecordsByProcess,
+    SelectedTurns,
+    turn_batch,
+)
 from arena_trainers.train.rollout.player import Player
 from arena_trainers.train.rollout.reward_columns import compared_turns
 
@@ -43,21 +48,23 @@ class Filter:
     process: int
     clock: Clock
 
-    def __call__(self, played: Played) -> Kept:
+    def __call__(self, played: PlayedBatch) -> SelectedTurns:
         """The turns of a batch that are trained."""
-        kept = Kept(self.credit.records(played), self.process, {})
+        selected = SelectedTurns(self.credit.records(played), self.process, {})
         if self.credit.models:
-            share = {"arena/compared_turns": compared_turns(kept.shares)}
-            kept = kept._replace(metrics=share)
+            share = {"arena/compared_turns": compared_turns(selected.shares)}
+            selected = selected._replace(metrics=share)
         if played.trains and self.args.flat_groups == "drop":
-            kept = self._with_spread(kept, played)
+            selected = self._with_spread(selected, played)
         if played.trains and self.args.oversample > 1:
-            kept = self._with_clean_wins(kept, played)
-        return kept
+            selected = self._with_clean_wins(selected, played)
+        return selected
 
-    def _with_spread(self, kept: Kept, played: Played) -> Kept:
+    def _with_spread(
+        self, selected: SelectedTurns, played: PlayedBatch
+    ) -> SelectedTurns:
         """The records without flat groups, which are played again before they are dropped."""
-        shares = kept.shares
+        shares = selected.shares
         is_flat = self._flat_starts(shares)
         at_first = sum(is_flat.values())
         for attempt in range(1, self.args.max_replays + 1):
@@ -71,7 +78,7 @@ class Filter:
         if num_flat == len(is_flat):
             num_flat, is_flat = 0, dict.fromkeys(is_flat, False)  # credit needs a turn
         metrics = {
-            **kept.metrics,
+            **selected.metrics,
             "arena/flat_groups": at_first / num_groups,
             "arena/dropped_groups": num_flat / num_groups,
         }
@@ -79,41 +86,45 @@ class Filter:
             [turn for turn in share if not is_flat[turn.game, turn.seed]]
             for share in shares
         ]
-        return kept._replace(shares=shares, metrics=metrics)
+        return selected._replace(shares=shares, metrics=metrics)
 
-    def _with_clean_wins(self, kept: Kept, played: Played) -> Kept:
+    def _with_clean_wins(
+        self, selected: SelectedTurns, played: PlayedBatch
+    ) -> SelectedTurns:
         """The records of the trajectories that are trained."""
-        turns = [turn for share in kept.shares for turn in share]
+        turns = [turn for share in selected.shares for turn in share]
         if not turns:
-            return kept
+            return selected
         rng = np.random.default_rng([self.args.seed, played.number, CLEAN_WINS])
         with self.clock.part("credit"):
-            batch = self._batch(kept.shares)
+            batch = self._batch(selected.shares)
             invalid = np.array([turn.is_invalid for turn in turns])
-            clean = clean_wins(batch, invalid, self.args.oversample, rng)
-        pairs = np.stack([batch.episode, batch.seat], axis=1)
-        num_trained, num = (len(np.unique(p, axis=0)) for p in (pairs[clean], pairs))
-        left_out = invalid[~clean]
+            is_trained = clean_wins(batch, invalid, self.args.oversample, rng)
+        trajectories = np.stack([batch.episode, batch.seat], axis=1)
+        num_trained, num = (
+            len(np.unique(p, axis=0)) for p in (trajectories[is_trained], trajectories)
+        )
+        left_out = invalid[~is_trained]
         metrics = {
-            **kept.metrics,
+            **selected.metrics,
             "arena/trained_trajectories": num_trained / num,
             "arena/left_out_invalid": float(left_out.mean()) if left_out.size else 0.0,
         }
-        places = iter(clean.tolist())
-        shares = [[turn for turn in share if next(places)] for share in kept.shares]
-        return kept._replace(shares=shares, metrics=metrics)
+        places = iter(is_trained.tolist())
+        shares = [[turn for turn in share if next(places)] for share in selected.shares]
+        return selected._replace(shares=shares, metrics=metrics)
 
-    def _flat_starts(self, shares: Shares) -> dict[tuple[int, int], bool]:
+    def _flat_starts(self, shares: RecordsByProcess) -> dict[tuple[int, int], bool]:
         """Whether the group of each start, a game and a seed, is flat."""
         with self.clock.part("credit"):
             starts = {(turn.game, turn.seed) for share in shares for turn in share}
             if not starts:
                 return {}
-            found = flat_groups(self._batch(shares))
+            is_flat = flat_groups(self._batch(shares))
         # groups are numbered in the order of their starts
-        return dict(zip(sorted(starts), found.tolist(), strict=True))
+        return dict(zip(sorted(starts), is_flat.tolist(), strict=True))
 
-    def _batch(self, shares: Shares) -> TurnBatch:
+    def _batch(self, shares: RecordsByProcess) -> TurnBatch:
         return turn_batch(shares, self.credit.weights, self.games.names)
 
 
@@ -152,27 +163,29 @@ def clean_wins(
     array([False,  True,  True, False])
     """
     keys = np.stack([batch.group, batch.seat, batch.episode], axis=1)
-    trajectories, of = np.unique(keys, axis=0, return_inverse=True)
-    of = of.ravel()
-    reward = np.bincount(of, batch.reward)
-    rate = np.bincount(of, np.asarray(invalid, float)) / np.bincount(of)
+    trajectories, trajectory_of = np.unique(keys, axis=0, return_inverse=True)
+    trajectory_of = trajectory_of.ravel()
+    reward = np.bincount(trajectory_of, batch.reward)
+    rate = np.bincount(trajectory_of, np.asarray(invalid, float)) / np.bincount(
+        trajectory_of
+    )
     pools, pool_of = np.unique(trajectories[:, :2], axis=0, return_inverse=True)
-    kept = np.zeros(len(trajectories), bool)
+    is_trained = np.zeros(len(trajectories), bool)
     for pool in range(len(pools)):
         members = rng.permutation(np.flatnonzero(pool_of.ravel() == pool))
         won = reward[members] > reward[members].mean() + ZERO
         wins, losses = members[won], members[~won]
-        num_wins, num_losses = shares(len(wins), len(losses), oversample)
+        num_wins, num_losses = num_trained(len(wins), len(losses), oversample)
         cleanest = wins[np.argsort(rate[wins], kind="stable")]
-        kept[cleanest[:num_wins]] = True
-        kept[losses[:num_losses]] = True
-    return kept[of]
+        is_trained[cleanest[:num_wins]] = True
+        is_trained[losses[:num_losses]] = True
+    return is_trained[trajectory_of]
 
 
-def shares(num_wins: int, num_losses: int, oversample: int) -> tuple[int, int]:
+def num_trained(num_wins: int, num_losses: int, oversample: int) -> tuple[int, int]:
     """The numbers of wins and losses of a seat's trajectories in a group that are trained.
 
-    >>> shares(4, 4, 2), shares(1, 7, 2), shares(7, 1, 2), shares(0, 8, 2)
+    >>> num_trained(4, 4, 2), num_trained(1, 7, 2), num_trained(7, 1, 2), num_trained(0, 8, 2)
     ((2, 2), (1, 3), (3, 1), (0, 4))
     """
     num = max((num_wins + num_losses) // oversample, 1)

@@ -10,7 +10,7 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.matching import EVAL, TRAIN, Matching
 from arena_trainers.train.metrics import num_played
 from arena_trainers.train.prepared import PreparedGames
-from arena_trainers.train.records import Played, per_episode
+from arena_trainers.train.records import PlayedBatch, per_episode
 from arena_trainers.train.tasks import Tasks
 from arena_wrappers import Episode, EpisodePlan, play_plans
 from arena_wrappers.play import EnvCaches
@@ -48,7 +48,7 @@ class Player:
 
     def play(
         self, starts: Sequence[Mapping[str, Any]], step: int, trains: bool
-    ) -> Played:
+    ) -> PlayedBatch:
         """Plays this process's episodes of the generation batch: one per start, or a tree.
 
         Args:
@@ -64,15 +64,15 @@ class Player:
 
     def begin(
         self, starts: Sequence[Mapping[str, Any]], step: int, number: int, trains: bool
-    ) -> Played:
+    ) -> PlayedBatch:
         """A generation batch before it is played, with its tasks and who plays each seat."""
         if trains:
             starts = self.tasks.assign(starts, step, number)
         purpose = TRAIN if trains else EVAL
         assigned = self.matching.assign(starts, step, number, purpose)
-        return Played(starts, [], [], assigned, [], number, trains)
+        return PlayedBatch(starts, [], [], assigned, [], number, trains)
 
-    def end(self, played: Played, episodes: list[Episode], step: int) -> None:
+    def end(self, played: PlayedBatch, episodes: list[Episode], step: int) -> None:
         """Gives a batch its episodes, and reports them if it is trained."""
         games = [start["game"] for start in played.starts]
         played.games = per_episode(episodes, games)
@@ -83,7 +83,7 @@ class Player:
             self.tasks.report(episodes, played.games, played.seats, step)
 
     def play_again(
-        self, played: Played, starts: Collection[tuple[int, int]], attempt: int
+        self, played: PlayedBatch, starts: Collection[tuple[int, int]], attempt: int
     ) -> None:
         """Plays the episodes of some groups again, with the same seats and other samples.
 
@@ -95,33 +95,33 @@ class Player:
             attempt: number of the repetition, from 1.
         """
         with self.clock.part("environment"):
-            chosen = [
+            indices = [
                 n
                 for n, row in enumerate(played.starts)
                 if (row["game"], int(row["seed"])) in starts
             ]
-            again = self.episodes(played, chosen, attempt)
+            replays = self.episodes(played, indices, attempt)
             played.episodes = list(played.episodes)
-            for n, episode in zip(chosen, again, strict=True):
+            for n, episode in zip(indices, replays, strict=True):
                 played.episodes[n] = episode
 
     def episodes(
-        self, played: Played, chosen: Sequence[int], attempt: int = 0
+        self, played: PlayedBatch, indices: Sequence[int], attempt: int = 0
     ) -> list[Episode]:
         """Plays some of the starts of a batch."""
-        plans = [self._plan(played, n, attempt) for n in chosen]
+        plans = [self._plan(played, n, attempt) for n in indices]
         episodes = play_plans(plans, on_error="raise", caches=self._envs)
         self.clock.counts.update(num_played(episodes))
         return episodes
 
-    def _plan(self, played: Played, index: int, attempt: int) -> EpisodePlan:
+    def _plan(self, played: PlayedBatch, index: int, attempt: int) -> EpisodePlan:
         """The episode, or tree, of one start of this process."""
         seats: Seats = played.seats[index]
         group = self.group_sizes[played.trains]
         place = self.process * len(played.starts) + index
         sample = played.number * group + place % group + attempt * REPLAY
-        learn = [seat for seat, who in enumerate(seats) if who == SELF]
-        branch = self.args.branching(learn) if played.trains else None
+        learner_seats = [seat for seat, policy in enumerate(seats) if policy == SELF]
+        branch = self.args.branching(learner_seats) if played.trains else None
         policies = self.matching.policies(seats)
         return self.games.episode_plan(played.starts[index], policies, sample, branch)
 

@@ -16,7 +16,7 @@ from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.train.columns import RewardColumn, Supplier, reward_columns_of
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.records import (
-    Shares,
+    RecordsByProcess,
     TurnRecord,
     ranks,
     rows_of_process,
@@ -50,7 +50,7 @@ def _paths(columns: Mapping[str, Supplier]) -> list[str]:
     return list(dict.fromkeys(c.path for c in reward_columns_of(columns).values()))
 
 
-def scored(
+def with_scores(
     records: Sequence[TurnRecord],
     episodes: Sequence[Episode],
     models: Mapping[str, RewardModel],
@@ -71,7 +71,7 @@ def scored(
         record._replace(
             prompt=_digest(prompt),
             text=_digest((*prompt, *reply)),
-            scores={path: own[i] for path, own in scores.items()},
+            scores={path: model_scores[i] for path, model_scores in scores.items()},
         )
         for i, (record, (prompt, reply)) in enumerate(zip(records, texts, strict=True))
     ]
@@ -82,7 +82,9 @@ def _digest(ids: Sequence[int]) -> bytes:
     return hashlib.blake2b(np.array(ids, np.int64).tobytes(), digest_size=16).digest()
 
 
-def with_reward_columns(shares: Shares, columns: Mapping[str, RewardColumn]) -> Shares:
+def with_reward_columns(
+    shares: RecordsByProcess, columns: Mapping[str, RewardColumn]
+) -> RecordsByProcess:
     """The records of each process with the columns that reward models supply.
 
     Every process computes them for all turns, so that they have the same numbers. Equal
@@ -93,29 +95,29 @@ def with_reward_columns(shares: Shares, columns: Mapping[str, RewardColumn]) -> 
     supplied: dict[str, Floats] = {}
     for name, column in columns.items():
         first: dict[bytes, float] = {}
-        found = [
+        scores = [
             first.setdefault(turn.text, (turn.scores or {})[column.path])
             for turn in turns
         ]
-        score = np.array(found, np.float64)
+        score = np.array(scores, np.float64)
         value = baseline(score, prompt, episode)
-        kinds = {"value": value, "action_value": score}
-        supplied[name] = kinds.get(name, score - value)
+        column_values = {"value": value, "action_value": score}
+        supplied[name] = column_values.get(name, score - value)
     filled = [
         with_supplied(turn, {name: float(v[i]) for name, v in supplied.items()})
         for i, turn in enumerate(turns)
     ]
-    places = [rows_of_process(shares, rank) for rank in range(len(shares))]
-    return [filled[rows.start : rows.stop] for rows in places]
+    ranges = [rows_of_process(shares, rank) for rank in range(len(shares))]
+    return [filled[rows.start : rows.stop] for rows in ranges]
 
 
-def compared_turns(shares: Shares) -> float:
+def compared_turns(shares: RecordsByProcess) -> float:
     """The share of turns whose prompt another episode of the batch has."""
     prompt, episode = _prompts_and_episodes(shares)
     return float(_has_others(prompt, episode).mean()) if len(prompt) else 0.0
 
 
-def _prompts_and_episodes(shares: Shares) -> tuple[Ints, Ints]:
+def _prompts_and_episodes(shares: RecordsByProcess) -> tuple[Ints, Ints]:
     """int64[N] each, numbers of the prompt and of the episode of each turn."""
     turns = [(rank, turn) for rank, share in enumerate(shares) for turn in share]
     prompts = [turn.prompt for _, turn in turns]

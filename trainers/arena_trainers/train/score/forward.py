@@ -28,7 +28,7 @@ from arena_trainers.lm.backends.scoring import (
 )
 from arena_trainers.train.clock import Clock
 from arena_trainers.train.rows import TrainingRow
-from arena_trainers.train.score.mismatch import Agreement, Way
+from arena_trainers.train.score.mismatch import MismatchCheck, ScoringMode
 from arena_trainers.train.score.packing import (
     IGNORED,
     PackedRow,
@@ -38,8 +38,8 @@ from arena_trainers.train.score.packing import (
     unpacked,
 )
 from arena_trainers.train.score.reference import importance_ratio, reference_logprobs
-from arena_trainers.train.score.sharding import Shards
-from arena_trainers.train.score.tensors import joined, loss_mask
+from arena_trainers.train.score.sharding import ShardedWeights
+from arena_trainers.train.score.tensors import loss_mask, prompts_with_replies
 
 
 class TokenScores(NamedTuple):
@@ -70,11 +70,14 @@ class Forward:
         ValueError: the model has an auxiliary loss of its router.
     """
 
-    def __init__(self, trainer: Any, shards: Shards, clock: Clock) -> None:
-        refuse_router_loss(trainer)
+    def __init__(self, trainer: Any, shards: ShardedWeights, clock: Clock) -> None:
+        check_router_loss(trainer)
         self.trainer, self.accelerator = trainer, trainer.accelerator
-        self.shards, self.clock = shards, clock
-        self.way, self.agreement = Way(), Agreement(trainer, shards, self)
+        self.sharded_weights, self.clock = shards, clock
+        self.mode, self.mismatch_check = (
+            ScoringMode(),
+            MismatchCheck(trainer, shards, self),
+        )
         self.max_tokens: int = trainer.args.max_tokens_per_forward or (
             default_max_tokens(
                 self.accelerator.unwrap_model(trainer.model),
@@ -104,10 +107,10 @@ class Forward:
             inputs: of the loss.
             every_row: whether rows of advantage 0 have a loss, too.
         """
-        own = loss_mask(inputs)
+        trained = loss_mask(inputs)
         lengths = inputs["prompt_mask"].sum(dim=1)
         lengths = lengths + inputs["completion_mask"].sum(dim=1)
-        real = own.any(dim=1)  # all but placeholder rows
+        real = trained.any(dim=1)  # all but placeholder rows
         self.clock.counts["trained"] += int((lengths * real).sum())
         self._inputs, self._every_row = inputs, every_row
         try:
@@ -135,22 +138,22 @@ class Forward:
         distinct = input_ids[firsts], attention_mask[firsts]
         with self.clock.part("training"):  # the reference's pass is outside of a step
             chunks = self._chunks(model, distinct, width, learners[firsts].tolist())
-            with self.shards.weights_for(model, len(chunks)):
+            with self.sharded_weights.weights_for(model, len(chunks)):
                 scores = self._score_chunks(model, chunks, width, compute_entropy)
         if inputs is not None:
             self._log_shares(len(firsts), kind, inputs)
             if self.trainer.model.training:
                 counted = loss_mask(inputs) & (kind >= 0)[:, None]
                 logprobs = scores.logprobs[kind.clamp(min=0)]
-                self.agreement.measure(logprobs, counted, inputs)
+                self.mismatch_check.measure(logprobs, counted, inputs)
                 if self.trainer.learners is not None:
                     self.trainer.learners.measure(logprobs, counted, inputs)
-        scores = _spread(scores, kind, inputs)
+        scores = _for_all_rows(scores, kind, inputs)
         if inputs is not None:
             self.latest = scores
         return scores
 
-    def scored_before(
+    def loss_columns(
         self, batch: dict[str, Any], rows: Sequence[TrainingRow]
     ) -> dict[str, torch.Tensor]:
         """What TRL's loss reads of the policy before the updates, and of the reference.
@@ -159,7 +162,7 @@ class Forward:
             batch: the columns of the rows.
             rows: of this process.
         """
-        trainer, args, found = self.trainer, self.trainer.args, {}
+        trainer, args, columns = self.trainer, self.trainer.args, {}
         step, updates = (
             trainer.state.global_step,
             args.steps_per_generation * trainer.num_iterations,
@@ -172,26 +175,28 @@ class Forward:
                 kinds = args.gradient_checkpointing_kwargs
                 off = disable_gradient_checkpointing(trainer.model, kinds)
                 stack.enter_context(off)
-            if trainer.ahead is not None:
-                found["old_per_token_logps"] = old = sampled
+            if trainer.async_player is not None:
+                columns["old_per_token_logps"] = old = sampled
             elif args.gradient_accumulation_steps % updates or corrects:
-                old = self.score(trainer.model, *joined(batch), False).logprobs
-                found["old_per_token_logps"] = old
+                old = self.score(
+                    trainer.model, *prompts_with_replies(batch), False
+                ).logprobs
+                columns["old_per_token_logps"] = old
             if corrects:
                 ratio = importance_ratio(trainer, old, sampled, loss_mask(batch))
-                found["importance_sampling_ratio"] = ratio
+                columns["importance_sampling_ratio"] = ratio
             if beta or trainer.terms.needs("reference", step):
-                own = reference_logprobs(trainer, rows, batch)
-                found["ref_per_token_logps"] = own
-        return found
+                reference = reference_logprobs(trainer, rows, batch)
+                columns["ref_per_token_logps"] = reference
+        return columns
 
     def learners_of(self, inputs: dict[str, Any] | None, num: int) -> torch.Tensor:
         """int64[B]: the learner of each of `num` rows, by default of the generation batch."""
         owners = [0] * num
         if self.trainer.learners is not None:
             if inputs is not None:
-                found: torch.Tensor = inputs["learner"]
-                return found
+                learners: torch.Tensor = inputs["learner"]
+                return learners
             owners = [row.learner for row in self.trainer._rows]
         return torch.tensor(owners, device=self.accelerator.device)
 
@@ -213,8 +218,8 @@ class Forward:
         real = loss_mask(inputs).any(dim=1)
         num_rows = max(int(real.sum()), 1)
         dropped = int((real & (kind < 0)).sum()) / num_rows
-        found = {"arena/rows_run": num_run / num_rows, "arena/rows_dropped": dropped}
-        self.trainer.note(found)
+        shares = {"arena/rows_run": num_run / num_rows, "arena/rows_dropped": dropped}
+        self.trainer.note(shares)
 
     def score_rows(
         self,
@@ -240,7 +245,7 @@ class Forward:
         for owner in sorted(set(owners)):
             own = [i for i, one in enumerate(owners) if one == owner]
             part = rows[0][own], rows[1][own], width, most
-            packed = packed_rows(*part, self.way.shared)
+            packed = packed_rows(*part, self.mode.shared)
             prompts, tails = [len(r.prompt) for r in packed], [r.tail for r in packed]
             for chunk in chunks_by_length(prompts, tails, most, reads_padding(inner)):
                 mine = [packed[i] for i in chunk]
@@ -256,7 +261,7 @@ class Forward:
         compute_entropy: bool,
     ) -> TokenScores:
         inner = self.inner(model)
-        found: dict[int, list[torch.Tensor]] = {}
+        scores_by_row: dict[int, list[torch.Tensor]] = {}
         sizes = [
             len(chunk)
             * (max(len(r.prompt) for r in chunk) + max(r.tail for r in chunk))
@@ -272,25 +277,27 @@ class Forward:
                 scores = self._score_chunk(model, chunk, compute_entropy)
             elif not layers and (
                 sum(sizes[i:]) <= self.max_tokens  # of several learners
-                or self._fit(sizes[i] + max(sizes))
+                or self._fits_memory(sizes[i] + max(sizes))
             ):
                 scores = self._score_chunk(inner, chunk, compute_entropy)
             else:
                 args = inner, chunk, compute_entropy
                 scores = checkpoint(self._score_again, *args, use_reentrant=False)
-            found.update(unpacked(scores, chunk))
-        columns = zip(*(found[i] for i in range(len(found))), strict=True)
+            scores_by_row.update(unpacked(scores, chunk))
+        columns = zip(
+            *(scores_by_row[i] for i in range(len(scores_by_row))), strict=True
+        )
         logprobs, entropies, *values = (_padded(column, width) for column in columns)
         return TokenScores(
             logprobs, entropies if compute_entropy else None, None, *values
         )
 
-    def _fit(self, num_tokens: int) -> bool:
+    def _fits_memory(self, num_tokens: int) -> bool:
         """Whether half of the memory that is free now holds activations of so many tokens."""
         if not torch.is_grad_enabled():
             return True
-        own = self.inner(self.trainer.model)
-        size = bytes_per_token(own.config.get_text_config())
+        model = self.inner(self.trainer.model)
+        size = bytes_per_token(model.config.get_text_config())
         return num_tokens * size <= OF_FREE * free_memory(self.accelerator.device)
 
     def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
@@ -311,7 +318,7 @@ class Forward:
         if not takes(inner, "position_ids"):
             del inputs["position_ids"]
         is_own = inner is self.inner(self.trainer.model)
-        head, fused = self.head if is_own else None, self.way.fused
+        head, fused = self.head if is_own else None, self.mode.fused
         watch = scoring_the_last(inner, tail, fused) if fused or head else None
         with watch or nullcontext([]) as states, self.accelerator.autocast():
             scores = self._scores(model, inputs, tail, compute_entropy)
@@ -321,7 +328,7 @@ class Forward:
         self, model: Any, inputs: dict[str, Any], tail: int, compute_entropy: bool
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities and entropies of the last positions, by TRL's fused layer or plainly."""
-        if not self.way.fused:
+        if not self.mode.fused:
             inputs |= last_logits(self.inner(model), tail)
             return plain_scores(model, inputs, tail, self.trainer.temperature)
         output = model(**inputs, fused_lm_head=True)
@@ -362,10 +369,10 @@ def plain_scores(
     labels = inputs.pop("shift_labels")
     logits: torch.Tensor = model(**inputs, use_cache=False).logits[:, -width:]
     logprobs = (logits.float() / temperature).log_softmax(dim=-1)
-    own = logprobs.gather(2, labels.clamp(min=0)[..., None])[..., 0]
+    label_logprobs = logprobs.gather(2, labels.clamp(min=0)[..., None])[..., 0]
     finite = logprobs.clamp(min=-1e4)  # as 0 times minus infinity is NaN
     entropies = -(logprobs.exp() * finite).sum(dim=-1)
-    return own.masked_fill(labels == IGNORED, 0.0), entropies
+    return label_logprobs.masked_fill(labels == IGNORED, 0.0), entropies
 
 
 def _padded(rows: Sequence[torch.Tensor], width: int) -> torch.Tensor:
@@ -374,7 +381,7 @@ def _padded(rows: Sequence[torch.Tensor], width: int) -> torch.Tensor:
     return torch.nn.functional.pad(joined, (0, width - joined.shape[1]))
 
 
-def _spread(
+def _for_all_rows(
     scores: TokenScores, kind: torch.Tensor, inputs: dict[str, Any] | None
 ) -> TokenScores:
     """TokenScores of the distinct rows, given to all rows of their kind.
@@ -398,7 +405,7 @@ def _spread(
     return TokenScores(logprobs, entropies, None, values)
 
 
-def refuse_router_loss(trainer: Any) -> None:
+def check_router_loss(trainer: Any) -> None:
     """Raises ValueError for a mixture of experts with an auxiliary loss."""
     if trainer.aux_loss_enabled:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""`Agreement`: what is sampled is what is trained; checked before step 1, measured in every step.
+"""`MismatchCheck`: what is sampled is what is trained; checked before step 1, measured in every step.
 
 See docs/trainer.md.
 """
@@ -20,13 +20,13 @@ from arena_trainers.lm.backends.scoring import (
 )
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.packing import may_share_prompts
-from arena_trainers.train.score.sharding import Shards
-from arena_trainers.train.score.tensors import joined, row_tensors
+from arena_trainers.train.score.sharding import ShardedWeights
+from arena_trainers.train.score.tensors import prompts_with_replies, row_tensors
 
-MAX_REPLY = 64  # tokens of each row that the check compares: the last ones
+MAX_COMPARED = 64  # tokens of each row that the check compares: the last ones
 
 
-class Way(NamedTuple):
+class ScoringMode(NamedTuple):
     """A way in which rows run through the model.
 
     Attributes:
@@ -39,9 +39,9 @@ class Way(NamedTuple):
 
 
 class RowScorer(Protocol):
-    """What scores rows, in the way that its `way` says; `Forward`."""
+    """What scores rows, in its `mode`; `Forward`."""
 
-    way: Way
+    mode: ScoringMode
     max_tokens: int
 
     def score_rows(
@@ -53,17 +53,19 @@ class RowScorer(Protocol):
     ) -> Any: ...
 
 
-class Agreement:
+class MismatchCheck:
     """Compares sampled, trained and plain log-probabilities.
 
     Args:
         trainer: TRL's trainer.
         shards: knows where the weights are.
-        forward: scores rows, in the way that its `way` says.
+        forward: scores rows, in its `mode`.
     """
 
-    def __init__(self, trainer: Any, shards: Shards, forward: RowScorer) -> None:
-        self.trainer, self.shards, self.forward = trainer, shards, forward
+    def __init__(
+        self, trainer: Any, shards: ShardedWeights, forward: RowScorer
+    ) -> None:
+        self.trainer, self.sharded_weights, self.forward = trainer, shards, forward
         self._longest = 0  # row that was checked
         self._warned = 0.0
         self._seen: list[torch.Tensor] = []  # of micro-batches: sum, largest, count
@@ -76,9 +78,9 @@ class Agreement:
         Raises:
             ValueError: there is none, or a row is longer than the model's positions allow.
         """
-        own = max(len(row.prompt_ids) + len(row.completion_ids) for row in rows)
-        longest = max(gather_object([own]))
-        refuse_moving_positions(self.trainer.model.config, longest)
+        own_longest = max(len(row.prompt_ids) + len(row.completion_ids) for row in rows)
+        longest = max(gather_object([own_longest]))
+        check_positions(self.trainer.model.config, longest)
         if longest >= 2 * self._longest:
             self._longest = longest
             self._choose(checked_rows(rows, self.forward.max_tokens))
@@ -88,34 +90,39 @@ class Agreement:
         model = trainer.accelerator.unwrap_model(trainer.model)
         bound = tolerance(self._dtype)
         shares = may_share_prompts(model)
-        ways = [Way(s, f) for f in (True, False) for s in (True, False) if s <= shares]
+        ways = [
+            ScoringMode(s, f)
+            for f in (True, False)
+            for s in (True, False)
+            if s <= shares
+        ]
         if trainer.args.cast_lm_head_to_fp32:  # TRL's layer alone does so
             ways = [way for way in ways if way.fused]
-        gaps: dict[Way, float] = {}
+        gaps: dict[ScoringMode, float] = {}
         if trainer.learners is not None:
             trainer.learners.use(0)  # as `score_rows` does
-        with torch.no_grad(), self.shards.whole_weights(), evaluating(model):
+        with torch.no_grad(), self.sharded_weights.whole_weights(), evaluating(model):
             with trainer.accelerator.autocast():
-                wanted = [plain_logprobs(model, r, trainer.temperature) for r in rows]
+                plain = [plain_logprobs(model, r, trainer.temperature) for r in rows]
             for way in ways:
-                self.forward.way = way
-                gaps[way] = max(gather_object([self._gap(rows, wanted, way, ways)]))
+                self.forward.mode = way
+                gaps[way] = max(gather_object([self._gap(rows, plain, way, ways)]))
                 if gaps[way] <= bound:
                     break
         if not gaps[way] <= bound:
-            raise ValueError(_refusal(model.config.model_type, gaps[way], bound))
+            raise ValueError(_mismatch_error(model.config.model_type, gaps[way], bound))
         if way != ways[0]:
-            warnings.warn(_switched(ways[0], way, gaps[ways[0]]), stacklevel=2)
+            warnings.warn(_switch_warning(ways[0], way, gaps[ways[0]]), stacklevel=2)
 
     def _gap(
         self,
         rows: Sequence[TrainingRow],
         wanted: Sequence[torch.Tensor],
-        way: Way,
-        ways: Sequence[Way],
+        way: ScoringMode,
+        ways: Sequence[ScoringMode],
     ) -> float:
         """The gap to the plain log-probabilities; infinite if rows cannot run in this way."""
-        ids, mask, width = joined(row_tensors(rows, self.trainer))
+        ids, mask, width = prompts_with_replies(row_tensors(rows, self.trainer))
         model = self.trainer.accelerator.unwrap_model(self.trainer.model)
         try:
             scores = self.forward.score_rows(model, (ids, mask), width, False)
@@ -145,8 +152,8 @@ class Agreement:
             inputs: of TRL's loss.
         """
         sampled = inputs["sampling_per_token_logps"]
-        if self.trainer.ahead is not None:
-            self.trainer.ahead.measure(logprobs, counted, inputs)
+        if self.trainer.async_player is not None:
+            self.trainer.async_player.measure(logprobs, counted, inputs)
             return  # the weights have moved, which is no gap
         # several steps share a batch: what it was before the first of them
         trained = inputs.get("old_per_token_logps", logprobs.detach())
@@ -171,28 +178,28 @@ class Agreement:
 
     def _warn(self, mean: float, largest: float) -> None:
         """Warns of a gap beyond rounding; again only if it has doubled."""
-        args, cut = self.trainer.args, changes_draws(self.trainer.args)
+        args, option = self.trainer.args, changes_draws(self.trainer.args)
         dtype = (
             torch.bfloat16 if args.use_vllm else self._dtype
         )  # an engine rounds alike
-        found = largest if dtype == torch.float32 else mean
-        is_wide = found > tolerance(dtype) or cut is not None
-        if not is_wide or found <= 2 * self._warned:
+        gap = largest if dtype == torch.float32 else mean
+        is_wide = gap > tolerance(dtype) or option is not None
+        if not is_wide or gap <= 2 * self._warned:
             return
-        self._warned = found
-        why = (
+        self._warned = gap
+        advice = (
             ": the policy that plays is not quite the one that is trained; train in float32, "
             "or with another backend, and see arena/sampling_gap in the metrics"
         )
-        if cut is not None:
-            why = (
-                f", because {cut} changes what is drawn, and the loss is that of the whole "
+        if option is not None:
+            advice = (
+                f", because {option} changes what is drawn, and the loss is that of the whole "
                 "distribution: what is cut is never played, so training does not lower it. "
-                f"Play the trained model with the same {cut}, or leave it out"
+                f"Play the trained model with the same {option}, or leave it out"
             )
         warnings.warn(
             f"sampled and trained log-probabilities differ by {mean:.2g} nats on average and "
-            f"{largest:.2g} at most{why}",
+            f"{largest:.2g} at most{advice}",
             stacklevel=2,
         )
 
@@ -211,16 +218,16 @@ def checked_rows(rows: Sequence[TrainingRow], most: int) -> list[TrainingRow]:
     full = [[*row.prompt_ids, *row.completion_ids] for row in rows]
     longest, shortest = max(full, key=len), min(full, key=len)
     packed = longest[-max(3 * most // 4, 2) :]
-    first, end = _cut_anew(packed), shortest[-max(2 * len(packed) // 3, 2) :]
+    first, end = _split_row(packed), shortest[-max(2 * len(packed) // 3, 2) :]
     half = first.prompt_ids[: (len(first.prompt_ids) + 1) // 2]
     second = TrainingRow(half, packed[: len(first.completion_ids)], None, 0.0)
-    return [_cut_anew(longest), first, second, _cut_anew(end)][
+    return [_split_row(longest), first, second, _split_row(end)][
         len(packed) == len(longest) :
     ]
 
 
-def _cut_anew(ids: Sequence[int]) -> TrainingRow:
-    size = min(max((len(ids) - 1) // 3, 1), MAX_REPLY)
+def _split_row(ids: Sequence[int]) -> TrainingRow:
+    size = min(max((len(ids) - 1) // 3, 1), MAX_COMPARED)
     return TrainingRow(ids[:-size], ids[-size:], None, 0.0)
 
 
@@ -235,23 +242,23 @@ def plain_logprobs(model: Any, row: TrainingRow, temperature: float) -> torch.Te
     return logprobs.gather(1, ids[0, -size:, None])[:, 0]
 
 
-def refuse_moving_positions(config: Any, longest: int) -> None:
+def check_positions(config: Any, longest: int) -> None:
     """Raises ValueError for rows in which rotary positions depend on the longest of a batch.
 
     Beyond a length, RoPE of the types `dynamic` and `longrope` turns all positions of a batch
     otherwise. A reply that grows past it was sampled with both kinds of positions.
     """
     text = config.get_text_config()
-    given = getattr(text, "rope_parameters", None) or {}
-    layers = [x for x in given.values() if isinstance(x, dict)] or [given]
+    parameters = getattr(text, "rope_parameters", None) or {}
+    layers = [x for x in parameters.values() if isinstance(x, dict)] or [parameters]
     for rope in layers:
         kind = str(rope.get("rope_type"))
         if "dynamic" in kind or kind == "longrope":
-            most = rope.get("original_max_position_embeddings")
-            most = most or text.max_position_embeddings
-            if longest > most:
+            max_length = rope.get("original_max_position_embeddings")
+            max_length = max_length or text.max_position_embeddings
+            if longest > max_length:
                 raise ValueError(
-                    f"want prompts and replies of at most {most} tokens together, got "
+                    f"want prompts and replies of at most {max_length} tokens together, got "
                     f"{longest}: beyond, the model's positions (rope_type {kind!r}) "
                     "change with the longest row of a batch, and what is trained is "
                     "not what was sampled; give a smaller max_completion_length, "
@@ -259,7 +266,7 @@ def refuse_moving_positions(config: Any, longest: int) -> None:
                 )
 
 
-def _refusal(model_type: str, gap: float, bound: float) -> str:
+def _mismatch_error(model_type: str, gap: float, bound: float) -> str:
     return (
         f"want log-probabilities in training as in a plain forward pass of {model_type}, got "
         f"some that differ by {gap:.3g} nats (at most {bound}), with and without prompt "
@@ -268,7 +275,7 @@ def _refusal(model_type: str, gap: float, bound: float) -> str:
     )
 
 
-def _switched(first: Way, way: Way, gap: float) -> str:
+def _switch_warning(first: ScoringMode, way: ScoringMode, gap: float) -> str:
     off = {
         "prompt sharing": first.shared and not way.shared,
         "TRL's fused output layer": first.fused and not way.fused,

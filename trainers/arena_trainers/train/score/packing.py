@@ -41,7 +41,7 @@ class PackedRow(NamedTuple):
 
 
 def may_share_prompts(model: Any) -> bool:
-    """Whether a causal language model may take packed rows; `Agreement` proves that it does.
+    """Whether a causal language model may take packed rows; `MismatchCheck` proves that it does.
 
     It needs an attention that takes such a mask, and positions. Attention to all earlier
     tokens is asked for, because a window does not show in rows that are shorter.
@@ -103,12 +103,12 @@ def packed_rows(
 
 def _beginnings(prompt: torch.Tensor, lengths: Sequence[int]) -> list[bytes]:
     """A key of each beginning of a prompt that has one of the lengths, its own the last."""
-    digest, found, at = hashlib.blake2b(digest_size=16), [], 0
+    digest, keys, start = hashlib.blake2b(digest_size=16), [], 0
     for length in lengths[: bisect_right(lengths, len(prompt))]:
-        digest.update(prompt[at:length].numpy().tobytes())
-        found.append(digest.digest())
-        at = length
-    return found
+        digest.update(prompt[start:length].numpy().tobytes())
+        keys.append(digest.digest())
+        start = length
+    return keys
 
 
 def model_inputs(packed: list[PackedRow]) -> dict[str, torch.Tensor]:
@@ -123,37 +123,37 @@ def model_inputs(packed: list[PackedRow]) -> dict[str, torch.Tensor]:
     tail = max(row.tail for row in packed)
     ids = torch.zeros(len(packed), head + tail, dtype=torch.long)
     labels = torch.full((len(packed), tail), IGNORED)
-    part = torch.full_like(ids, -1)  # -1 padding, 0 the prompt, k the branch k
-    places = torch.zeros_like(ids)
+    branch_of = torch.full_like(ids, -1)  # -1 padding, 0 the prompt, k the branch k
+    position_ids = torch.zeros_like(ids)
     depth = torch.full_like(ids, head)  # positions of the prompt that are seen
     for n, row in enumerate(packed):
         length = len(row.prompt)
         ids[n, head - length : head] = row.prompt
-        part[n, head - length : head] = 0
-        places[n, head - length : head] = torch.arange(length)
-        at = head
-        for k, (branch, own) in enumerate(
+        branch_of[n, head - length : head] = 0
+        position_ids[n, head - length : head] = torch.arange(length)
+        start = head
+        for k, (branch, branch_depth) in enumerate(
             zip(row.branches, row.depths, strict=True), 1
         ):
-            end = at + len(branch) - 1
-            ids[n, at:end] = branch[:-1]
-            labels[n, at - head : end - head] = branch[1:]
-            part[n, at:end] = k
-            places[n, at:end] = own + torch.arange(end - at)
-            depth[n, at:end] = own
-            at = end
+            end = start + len(branch) - 1
+            ids[n, start:end] = branch[:-1]
+            labels[n, start - head : end - head] = branch[1:]
+            branch_of[n, start:end] = k
+            position_ids[n, start:end] = branch_depth + torch.arange(end - start)
+            depth[n, start:end] = branch_depth
+            start = end
     is_packed = any(len(row.branches) > 1 for row in packed)
     return {
         "input_ids": ids,
         "shift_labels": labels,
-        "attention_mask": _sees(part, places, depth)
+        "attention_mask": _attention_mask(branch_of, position_ids, depth)
         if is_packed
-        else (part >= 0).long(),
-        "position_ids": places,
+        else (branch_of >= 0).long(),
+        "position_ids": position_ids,
     }
 
 
-def _sees(
+def _attention_mask(
     part: torch.Tensor, places: torch.Tensor, depth: torch.Tensor
 ) -> torch.Tensor:
     """bool[N, 1, L, L]: whether a position (row) attends to another (column)."""
@@ -178,14 +178,14 @@ def unpacked(
     Returns:
         For each row of the batch, its part of each of the scores, [R].
     """
-    found = {}
+    reply_scores = {}
     for n, row in enumerate(packed):
-        at = 0
+        start = 0
         for i, branch in zip(row.rows, row.branches, strict=True):
-            place = slice(at, at + len(branch) - 1)
-            found[i] = [of_token[n, place] for of_token in scores]
-            at = place.stop
-    return found
+            span = slice(start, start + len(branch) - 1)
+            reply_scores[i] = [of_token[n, span] for of_token in scores]
+            start = span.stop
+    return reply_scores
 
 
 def distinct_rows(

@@ -12,7 +12,7 @@ from trl.trainer.utils import use_adapter
 from arena_trainers.lm.models import model_folder
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.rows import TrainingRow
-from arena_trainers.train.score.tensors import joined, row_tensors
+from arena_trainers.train.score.tensors import prompts_with_replies, row_tensors
 from arena_wrappers import messages
 from arena_wrappers.play import turn_states
 
@@ -29,7 +29,7 @@ def turns_at(trainer: Any, places: Sequence[int]) -> Iterator[tuple[Any, Any, An
         if place < 0:
             yield None, None, None
             continue
-        record = trainer.last_kept.records[place]
+        record = trainer.last_selected.records[place]
         if record.call >= 0:
             raise ValueError(
                 "want turns of one generation for teachers and other prompts of the "
@@ -53,22 +53,29 @@ def reference_logprobs(
     """
     options, policy = trainer.args.reference_prompt, trainer.policy
     if options is not None:
-        asked = [*rows]
+        reference_rows = [*rows]
         for i, (record, game, state) in enumerate(
             turns_at(trainer, [row.place for row in rows])
         ):
             if record is not None:
                 prompt = messages(game, state, record.seat, options)
                 prompt_ids = policy.encode(prompt, options.date)
-                asked[i] = TrainingRow(prompt_ids, rows[i].completion_ids, None, 0.0)
-        batch = row_tensors(asked, trainer)
-    model, own = trainer.ref_model, trainer.accelerator.unwrap_model(trainer.model)
+                reference_rows[i] = TrainingRow(
+                    prompt_ids, rows[i].completion_ids, None, 0.0
+                )
+        batch = row_tensors(reference_rows, trainer)
+    model, learner_model = (
+        trainer.ref_model,
+        trainer.accelerator.unwrap_model(trainer.model),
+    )
     with ExitStack() as stack:
         if model is None:  # the adapter was trained, and its base is the reference
-            name = "ref" if "ref" in own.peft_config else None
-            stack.enter_context(use_adapter(own, adapter_name=name))
+            name = "ref" if "ref" in learner_model.peft_config else None
+            stack.enter_context(use_adapter(learner_model, adapter_name=name))
             model = trainer.model
-        scores: torch.Tensor = trainer.forward.score(model, *joined(batch), False)[0]
+        scores: torch.Tensor = trainer.forward.score(
+            model, *prompts_with_replies(batch), False
+        )[0]
         return scores
 
 
@@ -113,13 +120,13 @@ def importance_ratio(
     return ratio
 
 
-def _reference_folder(args: TurnGRPOConfig) -> str | None:
+def reference_folder(args: TurnGRPOConfig) -> str | None:
     """The folder of the model of `reference`, if it has one of its own."""
     name = (args.reference or {}).get("model")
     return None if name is None else str(model_folder(name))
 
 
-def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
+def check_reference(path: str, model: Any, tokenizer: Any) -> None:
     """Raises ValueError for a reference that TRL leaves out, or that reads tokens otherwise."""
     if model is None:
         raise ValueError(

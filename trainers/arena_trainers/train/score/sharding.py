@@ -156,7 +156,7 @@ def load_whole(model: Module, weights: Mapping[str, Any], accelerator: Any) -> N
         inner.load_state_dict(weights)
 
 
-class Shards:
+class ShardedWeights:
     """The part of `TurnGRPOTrainer` that knows where the weights are.
 
     Args:

@@ -63,7 +63,9 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
     }
 
 
-def joined(batch: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor, int]:
+def prompts_with_replies(
+    batch: Mapping[str, Any],
+) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Ids and mask of prompts with replies, int64[B, P + T], and T."""
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
     mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
