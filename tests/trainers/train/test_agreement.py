@@ -13,6 +13,7 @@ from arena_trainers.train import TrainingRow
 from arena_trainers.train.score import forward as forward_module
 from arena_trainers.train.score import mismatch
 from arena_trainers.train.score.mismatch import checked_rows
+from arena_trainers.train.score.packing import model_inputs
 
 # random models never win
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
@@ -159,7 +160,7 @@ def test_one_row_that_is_off_is_seen_beside_exact_ones_in_half_precision(
     trainer_of, monkeypatch
 ):
     """As left padding without positions: only the padded row is wrong."""
-    real = forward_module.model_inputs
+    real = model_inputs
 
     def counted_from_the_edge(packed):
         inputs = real(packed)

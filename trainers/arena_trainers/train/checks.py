@@ -5,18 +5,18 @@ This module imports neither TRL nor torch.
 
 import math
 import os
-from typing import Any
 
 from arena_envs.game import check_int
 from arena_trainers.engines import check_engine
-from arena_trainers.engines.settings import changes_draws, engine_of, refuse
+from arena_trainers.engines.settings import changes_draws, engine_of
 from arena_trainers.options import refuse_unknown
 from arena_trainers.processes import splits_weights
+from arena_trainers.train.settings import SelfPlay
 
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
 
 
-def check_ranges(args: Any) -> None:
+def check_ranges(args: SelfPlay) -> None:
     """Raises ValueError for numbers out of range, if TRL would not or only later."""
     length = args.max_completion_length
     ranges = {
@@ -41,7 +41,7 @@ def check_ranges(args: Any) -> None:
             raise ValueError(f"want {name} {range_text}, got {getattr(args, name)!r}")
 
 
-def check_batches(args: Any) -> None:
+def check_batches(args: SelfPlay) -> None:
     """Raises ValueError for sizes of batches that TRL refuses in terms of other options.
 
     Args:
@@ -82,7 +82,7 @@ def check_batches(args: Any) -> None:
         )
 
 
-def _check_counts(args: Any) -> None:
+def _check_counts(args: SelfPlay) -> None:
     """Raises ValueError for counts of batches below the least."""
     names = ["gradient_accumulation_steps", "num_iterations", "steps_per_generation"]
     if args.episodes_per_step is None:
@@ -97,7 +97,7 @@ def _check_counts(args: Any) -> None:
         )
 
 
-def check_episodes_per_step(args: Any) -> None:
+def check_episodes_per_step(args: SelfPlay) -> None:
     """Raises unless a step has whole groups of episodes, and equal shares of them everywhere."""
     episodes, unit = args.episodes_per_step, args.episodes_unit
     if episodes is None or unit < 1:
@@ -119,7 +119,7 @@ def check_episodes_per_step(args: Any) -> None:
         )
 
 
-def check_supported(args: Any) -> None:
+def check_supported(args: SelfPlay) -> None:
     """Raises ValueError for options of TRL that rollouts or credit would ignore."""
     untested = "its rollouts have not been tested with it"
     bypassed = "advantages come from credit; see credit_args and part_weights"
@@ -136,11 +136,15 @@ def check_supported(args: Any) -> None:
         ("reward_weights", args.reward_weights is not None, bypassed),
         ("multi_objective_aggregation", several, bypassed),
     ]
-    refuse("TurnGRPOTrainer", refused)
+    for name, is_set, reason in refused:
+        if is_set:
+            raise ValueError(
+                f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
+            )
     check_engine(args)
 
 
-def check_warm_start(args: Any) -> None:
+def check_warm_start(args: SelfPlay) -> None:
     """Raises ValueError under FSDP or DeepSpeed, where supervised starts are untested."""
     if splits_weights(args) or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
         raise ValueError(
@@ -151,7 +155,7 @@ def check_warm_start(args: Any) -> None:
         )
 
 
-def check_save_steps(args: Any) -> None:
+def check_save_steps(args: SelfPlay) -> None:
     """Raises if a checkpoint, which saves no generation batch, could fall inside one."""
     saves = args.save_strategy == "steps" and args.save_steps >= 1
     if saves and args.save_steps % args.window:
@@ -164,7 +168,7 @@ def check_save_steps(args: Any) -> None:
         )
 
 
-def check_asynchronous(args: Any) -> None:
+def check_asynchronous(args: SelfPlay) -> None:
     """Raises ValueError for settings with which play cannot run beside training."""
     if args.asynchronous is None:
         return
@@ -186,10 +190,14 @@ def check_asynchronous(args: Any) -> None:
         ("a generation batch of several updates", updates, "its turns grow older"),
         ("several processes", processes, "it has not been tested with them"),
     ]
-    refuse("asynchronous", refused)
+    for name, is_set, reason in refused:
+        if is_set:
+            raise ValueError(
+                f"asynchronous does not support {name}: {reason}; leave it out"
+            )
 
 
-def check_sequential(args: Any) -> None:
+def check_sequential(args: SelfPlay) -> None:
     """Raises ValueError unless each learner has whole optimizer steps on the same episodes."""
     if args.update != "sequential":
         return

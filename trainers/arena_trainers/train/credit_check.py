@@ -34,6 +34,7 @@ from arena_trainers.train.estimator import (
 )
 from arena_trainers.train.records import PARTS, TurnRecord, turn_batch
 from arena_trainers.train.return_bounds import check_bounds
+from arena_trainers.train.settings import SelfPlay
 from arena_trainers.train.together import check_together
 from arena_trainers.trial import trial
 from arena_wrappers import PromptWrapper, play
@@ -41,7 +42,7 @@ from arena_wrappers.play import turn_states
 
 
 def check_credit(
-    args: Any,
+    args: SelfPlay,
     games: Sequence[AnyGame] = (),
     functions: Mapping[str, Supplier] | None = None,
 ) -> tuple[str, ...]:
@@ -96,7 +97,7 @@ def check_credit(
 
 
 def try_functions(
-    functions: Mapping[str, Supplier], games: Sequence[AnyGame], args: Any
+    functions: Mapping[str, Supplier], games: Sequence[AnyGame], args: SelfPlay
 ) -> None:
     """Asks each function about the first turns of random play of each game.
 
@@ -162,7 +163,7 @@ def trial_records(
 
 
 def _check_used(
-    args: Any, batch: credit.TurnBatch, name: str, result: credit.Credit
+    args: SelfPlay, batch: credit.TurnBatch, name: str, result: credit.Credit
 ) -> None:
     """Raises if the column does not affect the credit."""
     parts = {k: v for k, v in (batch.rewards or {}).items() if k != part_of(name)}

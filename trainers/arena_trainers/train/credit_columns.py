@@ -4,7 +4,6 @@ This module imports neither TRL nor torch.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import arena_credit as credit
 from arena_credit.batch import INT_COLUMNS
@@ -14,6 +13,7 @@ from arena_trainers.engines import check_engine_columns
 from arena_trainers.train.columns import part_of
 from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.records import PARTS
+from arena_trainers.train.settings import SelfPlay
 
 ALWAYS = (
     *("game", "episode", "seat", "turn", "group", "team"),
@@ -51,7 +51,9 @@ ABSENT = {
 }
 
 
-def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[str, ...]:
+def check_credit_columns(
+    args: SelfPlay, functions: Collection[str] = ()
+) -> tuple[str, ...]:
     """The columns that the estimator reads.
 
     These are the columns that it declares with `needs` and the columns that its options
@@ -92,7 +94,7 @@ def _reads_values(needs: Needs) -> bool:
     return "value" in needs.columns
 
 
-def _check_branch(args: Any, read_columns: Collection[str]) -> None:
+def _check_branch(args: SelfPlay, read_columns: Collection[str]) -> None:
     """Raises if the estimator cannot train on turn trees, or on those of `follow`."""
     needs, branching = needs_of(find_estimator(args.credit)), args.branching(())
     if needs.compares_trajectories or "state_key" not in read_columns:
@@ -115,7 +117,7 @@ def _compares_states(needs: Needs) -> bool:
     return "state_key" in needs.columns and not needs.compares_trajectories
 
 
-def _option_columns(args: Any) -> list[str]:
+def _option_columns(args: SelfPlay) -> list[str]:
     """The columns that options name; raises if a kept state cannot be keyed by them."""
     id_columns = [
         name
@@ -143,7 +145,7 @@ def _option_columns(args: Any) -> list[str]:
 
 
 def _check_provided(
-    args: Any, read_columns: Sequence[str], provided: Sequence[str]
+    args: SelfPlay, read_columns: Sequence[str], provided: Sequence[str]
 ) -> None:
     """Raises if the rollouts lack a column; the message says what to set."""
     estimator_columns = credit.needed_columns(args.credit)

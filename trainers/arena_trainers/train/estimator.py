@@ -13,10 +13,11 @@ from arena_credit.needs import needs_of
 from arena_envs.checks import check_known
 from arena_trainers.train.columns import part_of
 from arena_trainers.train.records import PARTS
+from arena_trainers.train.settings import SelfPlay
 
 
 def estimate_credit(
-    args: Any, batch: credit.TurnBatch, state: Mapping[str, Any] | None
+    args: SelfPlay, batch: credit.TurnBatch, state: Mapping[str, Any] | None
 ) -> credit.Credit:
     """The configured estimator's credit.
 
@@ -42,7 +43,7 @@ def estimate_credit(
     return result
 
 
-def part_weights(args: Any, functions: Collection[str]) -> dict[str, float]:
+def part_weights(args: SelfPlay, functions: Collection[str]) -> dict[str, float]:
     """Weights of the parts of the reward, by name.
 
     These are the parts in `part_weights`, and those that column functions supply. A supplied
@@ -53,7 +54,7 @@ def part_weights(args: Any, functions: Collection[str]) -> dict[str, float]:
     return {**dict.fromkeys(supplied_parts, 0.0), **reward_weights, **args.part_weights}
 
 
-def check_part_weights(args: Any, functions: Collection[str]) -> None:
+def check_part_weights(args: SelfPlay, functions: Collection[str]) -> None:
     """Checks the names and weights of `part_weights`.
 
     Raises:
@@ -82,7 +83,7 @@ def check_part_weights(args: Any, functions: Collection[str]) -> None:
         )
 
 
-def check_discounts(args: Any) -> None:
+def check_discounts(args: SelfPlay) -> None:
     """Raises ValueError for a potential with another discount than that of the credit."""
     discount = discount_of(args.credit, args.credit_args)
     for name in [n for n in ("milestones", "belief_gain") if n in args.rewards]:

@@ -32,6 +32,7 @@ from arena_trainers.matchmaking.protocol import (
 from arena_trainers.matchmaking.testing import try_step as try_matchmaker
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.game_entries import check_opponents, checked_entry
+from arena_trainers.train.settings import SelfPlay
 from arena_trainers.trial import trial
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
     from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.train.config import TurnGRPOConfig
 
 
 class GamePlan:
@@ -68,7 +70,7 @@ class GamePlan:
         ValueError: a key, the game, a parameter or a policy is unknown, or no seat learns.
     """
 
-    def __init__(self, spec: str | Mapping[str, Any], args: Any) -> None:
+    def __init__(self, spec: str | Mapping[str, Any], args: SelfPlay) -> None:
         entry = checked_entry(spec)
         self.id: str = entry["id"]
         self.params: dict[str, Any] = entry.get("params", {})
@@ -128,7 +130,7 @@ def different_games(plans: Sequence[GamePlan]) -> list[GamePlan]:
     return list(plan_by_name.values())
 
 
-def check_used(args: Any, plans: Sequence[GamePlan]) -> None:
+def check_used(args: SelfPlay, plans: Sequence[GamePlan]) -> None:
     """Raises ValueError if `opponents` is given and all games have opponents of their own."""
     if args.opponents != "self" and all(plan.has_own for plan in plans):
         ids = ",".join(dict.fromkeys(plan.id for plan in plans))
@@ -168,7 +170,7 @@ def _checked_seats(opponents: Any, id: str, num_players: int) -> list[str]:
 
 def opponents(
     plans: Sequence[GamePlan],
-    args: Any,
+    args: "TurnGRPOConfig",
     policies: Mapping[str, Policy],
     matchmaker: Matchmaker | None = None,
 ) -> dict[str, Policy]:
@@ -198,7 +200,7 @@ def opponents(
     return policy_by_spec
 
 
-def makers_of(args: Any) -> dict[str, Maker]:
+def makers_of(args: "TurnGRPOConfig") -> dict[str, Maker]:
     """The functions for `make_policy` that load models as the settings say."""
     from arena_trainers.lm.policy import LMPolicy
 
@@ -214,7 +216,7 @@ def makers_of(args: Any) -> dict[str, Maker]:
     return {"lm": load, "best_of": partial(best_of.load, device=args.device)}
 
 
-def check_replies(args: Any, policy: "LMPolicy") -> None:
+def check_replies(args: SelfPlay, policy: "LMPolicy") -> None:
     """Refuses a chat template that cannot show earlier replies, if prompts contain them.
 
     Raises:
@@ -225,7 +227,7 @@ def check_replies(args: Any, policy: "LMPolicy") -> None:
         policy.chat.check_replies()
 
 
-def episode_starts(args: Any, weights: Sequence[float]) -> "Dataset":
+def episode_starts(args: SelfPlay, weights: Sequence[float]) -> "Dataset":
     """The training set: starts of episodes, games drawn by weight, seeds by `args.seed`."""
     from datasets import Dataset
 
@@ -243,7 +245,7 @@ def episode_starts(args: Any, weights: Sequence[float]) -> "Dataset":
     return Dataset.from_dict({"prompt": labels, "game": games, "seed": seeds})
 
 
-def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
+def curriculum_of(args: SelfPlay, plans: Sequence[GamePlan]) -> Curriculum | None:
     """The curriculum that the settings name, ready for its games; None if they name none.
 
     Raises:
@@ -280,7 +282,7 @@ def is_constant(zero_sum: bool, seats: Sequence[str]) -> bool:
 MAX_CHECKED_STEPS = 10_000  # of a run, to find out which snapshots are wanted when
 
 
-def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
+def matchmaker_of(args: SelfPlay, plans: Sequence[GamePlan]) -> Matchmaker | None:
     """The matchmaker of the seats, ready for its games; None if they are fixed.
 
     Raises:
@@ -308,7 +310,7 @@ def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
     return matchmaker
 
 
-def _check_snapshots(args: Any, matchmaker: Matchmaker) -> None:
+def _check_snapshots(args: SelfPlay, matchmaker: Matchmaker) -> None:
     """Refuses settings under which snapshots cannot be taken or played."""
     feature = f"opponents {args.opponents!r}, which plays snapshots of the model"
     if by_server(args):

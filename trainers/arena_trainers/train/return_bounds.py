@@ -6,20 +6,20 @@ This module imports neither TRL nor torch.
 import random
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any
 
 import arena_credit as credit
 from arena_credit.by_name import find_estimator
 from arena_credit.needs import needs_of
 from arena_envs.game import AnyGame, bounds_of, random_states
 from arena_trainers.train.records import PARTS
+from arena_trainers.train.settings import SelfPlay
 
 NUM_GAMES = 100  # random games that are played to see whether seats are paid early
 SLACK = 1e-9  # rounding of a sum of rewards
 
 
 def return_bounds(
-    game: AnyGame, args: Any, weights: Mapping[str, float]
+    game: AnyGame, args: SelfPlay, weights: Mapping[str, float]
 ) -> tuple[float, float]:
     """Bounds of the weighted return of a trajectory, forfeits and penalties included.
 
@@ -38,7 +38,7 @@ def return_bounds(
     )
 
 
-def part_bounds(game: AnyGame, args: Any) -> dict[str, tuple[float, float]]:
+def part_bounds(game: AnyGame, args: SelfPlay) -> dict[str, tuple[float, float]]:
     """Bounds of each part of a trajectory's return, without weights.
 
     The game's part lies within `bounds_of` the game. These bounds are
@@ -85,7 +85,7 @@ def pays_early(game: AnyGame) -> bool:
 
 
 def check_bounds(
-    args: Any, games: Sequence[AnyGame], weights: Mapping[str, float]
+    args: SelfPlay, games: Sequence[AnyGame], weights: Mapping[str, float]
 ) -> None:
     """Raises if a return can lie outside of the bounds that the estimator's options set.
 
@@ -124,7 +124,7 @@ def check_bounds(
 
 
 def _check_bounded_part(
-    args: Any, weights: Mapping[str, float], bound_name: str, part: str | None
+    args: SelfPlay, weights: Mapping[str, float], bound_name: str, part: str | None
 ) -> None:
     """Raises if a bound is set for a part of the reward without known bounds."""
     counted = [part] if part is not None else [p for p in weights if weights[p]]

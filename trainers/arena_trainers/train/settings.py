@@ -41,10 +41,16 @@ from arena_trainers.options import (
     refuse_unknown,
     with_texts,
 )
+from arena_trainers.processes import splits_weights
 from arena_trainers.rewards import parts_of
-from arena_trainers.train.critics.registry import check_critic_options, critics
+from arena_trainers.train.critics.registry import (
+    check_critic_options,
+    check_critic_rows,
+    critics,
+)
 from arena_trainers.train.game_entries import check_opponents, expanded
 from arena_trainers.train.rows import PER_TOKEN_LOSSES
+from arena_trainers.train.trl_options import TRLOptions
 from arena_wrappers import Branching, PromptOptions, RandomPolicy
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import DATE, PROMPT_OPTIONS
@@ -57,16 +63,15 @@ OF_SURROGATE = {
 }  # options of TRL's surrogate, with their defaults
 
 
-def check_roles(args: Any) -> None:
+def check_roles(roles: Mapping[Any, Any], update: Any, agent: str | None) -> None:
     """Raises ValueError for learners or updates that do not fit."""
-    roles, update = args.roles, args.update
     kinds = {type(key) for key in roles}
-    if kinds not in (set(), {str}, {int}) or (int in kinds and args.agent):
+    if kinds not in (set(), {str}, {int}) or (int in kinds and agent):
         raise ValueError(
             f"want roles of an agent, or seats without one, got {[*roles]}"
         )
-    if args.agent is not None:
-        agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
+    if agent is not None:
+        agent_of(agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
         fits = isinstance(options, Mapping) and not {"model", "lora_r"} <= {*options}
         if not fits or not isinstance(options.get("model", ""), str):
@@ -88,10 +93,10 @@ def check_roles(args: Any) -> None:
         case _:
             fits = update == "joint" or (bool(roles) and update == "sequential")
     if not fits:
-        roles = [*roles] or "(none: set roles)"
+        role_names = str([*roles]) if roles else "(none: set roles)"
         raise ValueError(
             "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with "
-            f"some, but not all, of the roles {roles}, got {update!r}"
+            f"some, but not all, of the roles {role_names}, got {update!r}"
         )
 
 
@@ -104,7 +109,7 @@ BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 
 @with_texts
 @dataclass
-class SelfPlay:
+class SelfPlay(TRLOptions):
     """The options that self-play adds to TRL's, which `settings.toml` describes."""
 
     games: list[Any] = option(["kuhn_poker"])
@@ -159,25 +164,23 @@ class SelfPlay:
     @property
     def episodes_unit(self) -> int:
         """What `episodes_per_step` is a multiple of: whole groups, equal shares of processes."""
-        options: Any = self
         processes = int(os.environ.get("WORLD_SIZE", "1"))
-        share = processes * options.gradient_accumulation_steps
-        by_hand = options.generation_batch_size or options.steps_per_generation
-        return math.lcm(share, 1 if by_hand else options.num_generations)
+        share = processes * self.gradient_accumulation_steps
+        by_hand = self.generation_batch_size or self.steps_per_generation
+        return math.lcm(share, 1 if by_hand else self.num_generations)
 
     @property
     def generations_per_step(self) -> float:
         """Generation batches per optimizer step; below 1 if several steps share a batch."""
-        options: Any = self
-        accumulated = max(options.gradient_accumulation_steps, 1)
-        passes = options.steps_per_generation or accumulated
-        if options.steps_per_generation is None and options.generation_batch_size:
+        accumulated = max(self.gradient_accumulation_steps, 1)
+        passes = self.steps_per_generation or accumulated
+        if self.steps_per_generation is None and self.generation_batch_size:
             processes = int(os.environ.get("WORLD_SIZE", "1"))
-            size = options.per_device_train_batch_size * processes
+            size = self.per_device_train_batch_size * processes
             if self.episodes_per_step is not None:
                 size = self.episodes_per_step // accumulated
-            passes = options.generation_batch_size // max(size, 1) or 1
-        return float(accumulated / (passes * max(options.num_iterations, 1)))
+            passes = self.generation_batch_size // max(size, 1) or 1
+        return float(accumulated / (passes * max(self.num_iterations, 1)))
 
     @property
     def window(self) -> int:
@@ -236,9 +239,10 @@ class SelfPlay:
         for name, weight in self.part_weights.items():
             if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
-        check_critic_options(self)
+        check_critic_options(self.critic, self.critic_args)
+        check_critic_rows(self.critic, self.layout, splits_weights(self))
         self._check_rows()
-        check_roles(self)
+        check_roles(self.roles, self.update, self.agent)
         self._check_terms()
         self.branching(())
         self._check_filter()
@@ -303,8 +307,7 @@ class SelfPlay:
             )
 
     def _check_oversample(self) -> None:
-        of_trl: Any = self
-        times, size = self.oversample, of_trl.num_generations or 0
+        times, size = self.oversample, self.num_generations or 0
         if times == 1:
             return
         if size % times or size < 2 * times:
@@ -326,7 +329,7 @@ class SelfPlay:
                 "layout='trajectory' needs history='transcript', in which a seat's "
                 f"prompt begins with its earlier turns, got {self.history!r}"
             )
-        loss_type = getattr(self, "loss_type")  # noqa: B009 # a field of TRL
+        loss_type = self.loss_type
         if self.weighting == "turn" and loss_type not in PER_TOKEN_LOSSES:
             raise ValueError(
                 "weighting='turn' needs a loss that averages over all tokens, got "

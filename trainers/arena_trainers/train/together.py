@@ -17,6 +17,7 @@ from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.train.columns import RewardColumn
+from arena_trainers.train.settings import SelfPlay
 
 VALUES = ("value", "action_value")
 CALLS = "each turn of an agent is several calls of models"
@@ -36,7 +37,7 @@ class Setup(NamedTuple):
         plays_agent: whether turns have several calls of models, whatever `args` says.
     """
 
-    args: Any
+    args: SelfPlay
     columns: Collection[str]
     suppliers: Mapping[str, Any]
     is_adapted: bool | None
@@ -196,7 +197,7 @@ CLASHES = (
 
 
 def check_together(
-    args: Any,
+    args: SelfPlay,
     columns: Collection[str] = (),
     suppliers: Mapping[str, Any] | None = None,
     *,

@@ -4,20 +4,20 @@ This module imports neither TRL nor torch.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from arena_envs.solvers import information_states
 from arena_eval.exploit import want_enumerable
 from arena_trainers.train.estimator import discount_of
 from arena_trainers.train.games import GamePlan
 from arena_trainers.train.records import PARTS
+from arena_trainers.train.settings import SelfPlay
 
 MAX_CRITIC_STATES = (
     100_000  # of a game: a batch asks for the probabilities of all its prompts
 )
 
 
-def check_exact(args: Any, plans: Sequence[GamePlan]) -> None:
+def check_exact(args: SelfPlay, plans: Sequence[GamePlan]) -> None:
     """Raises if the settings or a game have no exact values, where `critic="exact"` asks for them.
 
     Raises:

@@ -5,13 +5,12 @@ This module imports neither TRL nor torch.
 
 import math
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from arena_envs.doors import Door, check_options
 from arena_envs.game import check_bool, check_int, check_number
-from arena_trainers.engines.settings import refuse
 from arena_trainers.options import refuse_unknown
-from arena_trainers.processes import splits_weights
 
 
 class CriticFacts(NamedTuple):
@@ -80,30 +79,42 @@ def _check_critic_option(critic: str, name: str, value: Any) -> None:
         check_number(name, value, 0, 1 if name == "polyak" else math.inf)
 
 
-def check_critic_options(args: Any) -> None:
+def check_critic_options(critic: str | None, options: Mapping[str, Any]) -> None:
     """Raises ValueError for an unknown critic, or for options that it does not have."""
-    critic, options = args.critic, args.critic_args
-    if critic is None and options:
+    if critic is None:
+        if options:
+            raise ValueError(
+                f"want critic_args only with a critic, got {dict(options)!r}; set "
+                "critic='features'"
+            )
+        return
+    critics.read(critic)  # raises if there is no such critic
+    if critic not in CRITIC_FACTS:
+        name = f"critic {critic!r}"
+        check_options(name, critics.find(critic), options, critics.given)
+        return
+    refuse_unknown(f"critic {critic!r}", options, CRITIC_FACTS[critic].options)
+    for name, value in options.items():
+        _check_critic_option(critic, name, value)
+
+
+def check_critic_rows(critic: str | None, layout: str, splits_weights: bool) -> None:
+    """Raises ValueError for rows or processes in which a critic has not been tested.
+
+    Args:
+        critic: its name.
+        layout: what a row holds, `"turn"` or `"trajectory"`.
+        splits_weights: whether weights are split among processes.
+    """
+    gives_tokens = "tokens.value" in critic_facts(critic).columns
+    if gives_tokens and layout != "turn":
         raise ValueError(
-            f"want critic_args only with a critic, got {dict(options)!r}; set "
-            "critic='features'"
+            f"critic {critic!r} does not support layout 'trajectory': its values are of "
+            "single turns; leave it out"
         )
-    if critic is not None:
-        critics.read(critic)  # raises if there is no such critic
-    if critic in CRITIC_FACTS:
-        refuse_unknown(f"critic {critic!r}", options, CRITIC_FACTS[critic].options)
-        for name, value in options.items():
-            _check_critic_option(critic, name, value)
-    elif critic is not None:
-        check_options(
-            f"critic {critic!r}", critics.find(critic), options, critics.given
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1 or splits_weights
+    if (gives_tokens or critic == "utterances") and several:
+        raise ValueError(
+            f"critic {critic!r} does not support several processes: it has not been "
+            "tested with them; leave it out"
         )
-    of_tokens = "tokens.value" in critic_facts(critic).columns
-    if of_tokens or critic == "utterances":
-        whole = of_tokens and args.layout != "turn"
-        split = int(os.environ.get("WORLD_SIZE", "1")) > 1 or splits_weights(args)
-        refused = [
-            ("layout 'trajectory'", whole, "its values are of single turns"),
-            ("several processes", split, "it has not been tested with them"),
-        ]
-        refuse(f"critic {critic!r}", refused)
