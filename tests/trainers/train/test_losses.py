@@ -21,8 +21,8 @@ from arena_trainers.losses import (  # type: ignore[attr-defined] # noqa: E402
 from arena_trainers.train.losses import teacher as teacher_module  # noqa: E402
 from arena_trainers.train.losses.terms import LossTerms  # noqa: E402
 from arena_trainers.train.rows import TrainingRow  # noqa: E402
-from arena_trainers.train.score.forward import TokenScores  # noqa: E402
 from arena_trainers.train.score.mismatch import plain_logprobs  # noqa: E402
+from arena_trainers.train.score.scores import TokenScores  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 LOGPS, OLD, REFERENCE = [-1.0, -0.5, -2.0], [-1.3, -0.4, -2.0], [-0.8, -0.9, -1.0]

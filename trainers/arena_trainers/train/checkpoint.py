@@ -243,8 +243,9 @@ class CheckpointFiles:
             trainer.matching.save(folder)
             trainer.tasks.save(folder)
             credit = trainer.credit
-            kept = credit.state, credit.critic, credit.multipliers
-            save_credit(folder, self.owner, *kept)
+            save_credit(
+                folder, self.owner, credit.state, credit.critic, credit.multipliers
+            )
             if trainer.async_player is not None:
                 trainer.async_player.save(folder)
 
@@ -299,24 +300,3 @@ def whole_checkpoint(folder: Path, checkpoint: Any) -> str | None:
             "earlier one"
         )
     return str(checkpoint)
-
-
-def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a state's file.
-
-    Args:
-        path: the file, in a checkpoint.
-        owner: the settings that the file must have, by name. Tuples equal lists.
-
-    Raises:
-        ValueError: there is no file, or it is one of other settings.
-    """
-    content: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
-    for name, value in json.loads(json.dumps(owner)).items():
-        if content.get(name) != value:
-            raise ValueError(
-                f"want a checkpoint of {name} {value!r}, got one of "
-                f"{content.get(name)!r} in {str(path.parent)!r}; resume with the "
-                "settings of that run"
-            )
-    return content

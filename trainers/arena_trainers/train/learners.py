@@ -18,13 +18,13 @@ from transformers import PreTrainedModel, TrainerCallback
 from trl.trainer import grpo_trainer
 from trl.trainer.utils import add_fused_lm_head, disable_dropout_in_model
 
-from arena_trainers.engines.settings import refuse
 from arena_trainers.lm.adapters import check_memory, whole_memory
 from arena_trainers.lm.backends.scoring import free_memory
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.clock import Clock, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.parts import LearnerLoop
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.reference import check_reference
 from arena_trainers.train.score.tensors import prompts_with_replies
@@ -38,18 +38,24 @@ def learner_starts(args: TurnGRPOConfig, model: Any) -> list[Any]:
     return [model if name is None else str(model_folder(name)) for name in names]
 
 
-class PerRow(float):
-    """A number for each of B rows, as TRL's loss multiplies it; itself the largest."""
+class KLTerm:
+    """The weight of the KL term of each of B rows, where TRL's loss has one number, `beta`.
 
-    column: torch.Tensor
+    TRL compares it with 0.0, and multiplies it with the KL divergence of tokens.
+    """
 
-    def __new__(cls, numbers: torch.Tensor) -> "PerRow":
-        made = super().__new__(cls, float(numbers.max()))
-        made.column = numbers[:, None]
-        return made
+    def __init__(self, weights: torch.Tensor) -> None:
+        self.weights = weights[:, None]  # [B, 1]
 
-    def __mul__(self, other: Any) -> Any:
-        return self.column * other
+    def __mul__(self, kl: torch.Tensor) -> torch.Tensor:
+        return self.weights * kl
+
+    __rmul__ = __mul__
+
+    def __eq__(self, number: object) -> bool:
+        return isinstance(number, float | int) and bool(self.weights.eq(number).all())
+
+    __hash__ = None  # type: ignore[assignment] # it is no key
 
 
 class Learners(TrainerCallback):
@@ -57,7 +63,7 @@ class Learners(TrainerCallback):
 
     Args:
         trainer: TRL's trainer, after its construction with the first learner's adapter.
-        given: to `_make`.
+        source: what the learners begin as: configurations of adapters, or a model.
 
     Attributes:
         names: of the learners: roles, or `seat_0`.
@@ -65,7 +71,7 @@ class Learners(TrainerCallback):
         beta: the largest weight of a KL term.
     """
 
-    def __init__(self, trainer: Any, given: Any) -> None:
+    def __init__(self, trainer: LearnerLoop, source: Any) -> None:
         args = trainer.args
         self.trainer, self.update = trainer, args.update
         self.names = args.learner_names
@@ -76,9 +82,9 @@ class Learners(TrainerCallback):
                 "tested; start the processes with torchrun alone, or leave roles out"
             )
         # vLLM leaves a group of one process, in which a later trainer is wrapped in DDP
-        kind = trainer.accelerator.distributed_type
-        self.is_alone = kind == DistributedType.NO
-        trainer.accelerator.ddp_handler.find_unused_parameters = False  # see `anchored`
+        self.is_alone = trainer.accelerator.distributed_type == DistributedType.NO
+        ddp_handler: Any = trainer.accelerator.ddp_handler
+        ddp_handler.find_unused_parameters = False  # see `anchored`
         roles = args.roles.values()
         self.rates = [
             options.get("learning_rate", args.learning_rate) for options in roles
@@ -86,24 +92,30 @@ class Learners(TrainerCallback):
         betas = [float(options.get("beta", args.beta)) for options in roles]
         self.betas, self.beta = torch.tensor(betas, device=args.device), max(betas)
         self.weights: list[list[Any]] = []
-        self._make(given)
+        self._make(source)
         self.use(0)
         trainer.add_callback(self)
 
-    def _make(self, given: Any) -> None:
+    def _make(self, source: Any) -> None:
         """Makes the adapters of the configurations, see `adapter_configs`."""
-        for i, (name, config) in enumerate(zip(self.names, given, strict=True)):
+        for i, (name, config) in enumerate(zip(self.names, source, strict=True)):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.trainer.args.seed + i)
                 self.model.add_adapter(name, config)
         for name, weights in self.model.named_parameters():
             if ".default." in name:  # the first begins as that of a plain run
-                own = name.replace(".default.", f".{self.names[0]}.")
-                self.model.get_parameter(own).data.copy_(weights.data)
+                first = name.replace(".default.", f".{self.names[0]}.")
+                self.model.get_parameter(first).data.copy_(weights.data)
         self.model.set_adapter(self.names[0])
         self.model.delete_adapter("default")
-        named = [(n, p) for n, p in self.model.named_parameters() if "lora_" in n]
-        self.weights = [[p for n, p in named if f".{x}." in n] for x in self.names]
+        self.weights = [
+            [
+                weight
+                for path, weight in self.model.named_parameters()
+                if "lora_" in path and f".{name}." in path
+            ]
+            for name in self.names
+        ]
 
     def use(self, learner: int, model: Any = None) -> Any:
         """The model with the adapter of a learner; all adapters stay trainable."""
@@ -178,7 +190,7 @@ class Learners(TrainerCallback):
     def for_current(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """The inputs with a loss of the rows of the learner alone whose update it is."""
         trainer = self.trainer
-        passes = trainer.args.steps_per_generation * trainer.num_iterations
+        passes = (trainer.args.steps_per_generation or 1) * trainer.num_iterations
         current = trainer.micro_step % passes * len(self.names) // passes
         while self.num_over < current:
             self._measure_update(self.num_over)
@@ -199,13 +211,15 @@ class Learners(TrainerCallback):
         part = {k: v[mine] for k, v in batch.items() if v.dim()}
         if len(part["learner"]):
             with torch.no_grad():
-                given = (
+                ids, mask, width = prompts_with_replies(part)
+                new = trainer.forward.score(
                     trainer.model,
-                    *prompts_with_replies(part),
-                    False,
-                    part["learner"],
-                )
-                new = trainer.forward.score(*given).logprobs
+                    ids,
+                    mask,
+                    width,
+                    compute_entropy=False,
+                    learners=part["learner"],
+                ).logprobs
             gap = (new - part["old_per_token_logps"]) * part["tool_mask"]
             self.gaps[mine] = gap.sum(dim=1)
         logs = earlier_gaps(self.rows, self.gaps.tolist(), len(self.names))
@@ -225,16 +239,18 @@ class Learners(TrainerCallback):
 
     def split(self, optimizer: Any) -> None:
         """Gives each learner groups of its own in an optimizer, with its learning rate."""
-        optimizer.param_groups = [
-            {**group, "params": own, "lr": rate}
-            for weights, rate in zip(self.weights, self.rates, strict=True)
-            for group in optimizer.param_groups
-            if (own := [p for p in group["params"] if any(p is w for w in weights)])
-        ]
+        groups = []
+        for weights, rate in zip(self.weights, self.rates, strict=True):
+            ids = {id(weight) for weight in weights}
+            for group in optimizer.param_groups:
+                params = [weight for weight in group["params"] if id(weight) in ids]
+                if params:
+                    groups.append({**group, "params": params, "lr": rate})
+        optimizer.param_groups = groups
 
-    def beta_of(self, inputs: Mapping[str, Any]) -> float:
-        """The weight of the KL term of each row."""
-        return PerRow(self.betas[inputs["learner"]])
+    def kl_term(self, inputs: Mapping[str, Any]) -> KLTerm:
+        """The KL term of the rows of a micro-batch."""
+        return KLTerm(self.betas[inputs["learner"]])
 
     def on_pre_optimizer_step(
         self, args: Any, state: Any, control: Any, **kwargs: Any
@@ -296,24 +312,33 @@ class WholeLearners(Learners):
         references: what each began as, or None where nothing reads it.
     """
 
-    def _make(self, given: Any) -> None:
+    def _make(self, source: Any) -> None:
         """Makes the models from the one that the run was given."""
         args, num = self.trainer.args, self.trainer.accelerator.num_processes
-        several = f"{num} processes", num > 1, "only one has been tested"
-        served = "use_vllm", args.use_vllm, "an engine holds one model"
-        refuse("a whole model for each role", [several, served])
+        if num > 1:
+            raise ValueError(
+                f"a whole model for each role does not support {num} processes: only one "
+                "has been tested; leave it out"
+            )
+        if args.use_vllm:
+            raise ValueError(
+                "a whole model for each role does not support use_vllm: an engine holds "
+                "one model; leave it out"
+            )
         size = sum(p.nbytes for p in self.model.parameters())
         check_memory(whole_memory(args, size), free_memory(args.device) + size)
-        starts = learner_starts(args, given)
+        starts = learner_starts(args, source)
         self.models = [self.model, *map(self._copied_model, starts[1:])]
         for name, start, model in zip(self.names, starts, self.models, strict=True):
             self._check_fit(name, model)
-            if start is not given:
+            if start is not source:
                 check_reference(start, model, self.trainer.chat_tokenizer)
-        kept = dict.fromkeys(starts if args.reads_reference else ())
-        for start in kept:
-            kept[start] = self._copied_model(start).eval().requires_grad_(False)
-        self.references = [kept.get(start) for start in starts]
+        reference_of: dict[Any, Any] = {}
+        for start in starts if args.reads_reference else ():
+            if start not in reference_of:
+                reference = self._copied_model(start).eval().requires_grad_(False)
+                reference_of[start] = reference
+        self.references = [reference_of.get(start) for start in starts]
         self.trainer.ref_model = self.references[0]
         self.weights = [list(model.parameters()) for model in self.models]
         self.model.learners = torch.nn.ModuleList(self.models[1:])
@@ -322,7 +347,7 @@ class WholeLearners(Learners):
         """A model of a folder, or a copy of a model, which scores as TRL's own does."""
         trainer, args = self.trainer, self.trainer.args
         if isinstance(source, (str, Path)):
-            init_options = args.model_init_kwargs or {}
+            init_options: Any = args.model_init_kwargs or {}
             model = grpo_trainer.create_model_from_path(str(source), **init_options)
         else:
             model = copy.deepcopy(source)

@@ -25,10 +25,10 @@ from arena_trainers.matchmaking import (
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
 from arena_trainers.processes import raised_everywhere
-from arena_trainers.train.checkpoint import read_owned
 from arena_trainers.train.clock import Clock, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.prepared import PreparedGames
+from arena_trainers.train.state_files import read_owned
 from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.records import write_whole
 

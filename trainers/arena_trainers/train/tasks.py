@@ -10,10 +10,10 @@ from accelerate.utils import gather_object
 
 from arena_trainers.curricula import Outcome, Task
 from arena_trainers.matchmaking import SELF, Seats
-from arena_trainers.train.checkpoint import read_owned
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import is_constant
 from arena_trainers.train.prepared import PreparedGames
+from arena_trainers.train.state_files import read_owned
 from arena_wrappers import Episode
 from arena_wrappers.records import write_whole
 

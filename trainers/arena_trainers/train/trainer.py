@@ -80,11 +80,17 @@ from arena_trainers.train.critics.make import make_critic
 from arena_trainers.train.critics.tokens import TokenCritic
 from arena_trainers.train.finite_steps import FiniteSteps
 from arena_trainers.train.games import check_replies, episode_starts
-from arena_trainers.train.learners import Learners, WholeLearners, learner_starts
+from arena_trainers.train.learners import (
+    KLTerm,
+    Learners,
+    WholeLearners,
+    learner_starts,
+)
 from arena_trainers.train.losses.averages import rows_factor
 from arena_trainers.train.losses.terms import LossTerms
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import metrics, tally
+from arena_trainers.train.parts import WeightSender
 from arena_trainers.train.prepared import PreparedGames, prepare_games
 from arena_trainers.train.records import PlayedBatch, SelectedTurns
 from arena_trainers.train.rollout.asynchronous import AsyncPlayer
@@ -162,6 +168,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     args: TurnGRPOConfig
     model: Any
+    beta: float | KLTerm  # type: ignore[assignment] # TRL's loss multiplies it
     ref_model: Any
     model_wrapped: Any
     accelerator: Any
@@ -170,6 +177,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
     num_generations: int
     num_generations_eval: int
     _logs: Any
+    sender: WeightSender  # set by the engine that a server runs
     last_played: PlayedBatch
     last_selected: SelectedTurns
     last_turns: TurnBatch
@@ -269,8 +277,9 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         """The model for generation: whole, and without the checkpointing of its layers."""
         if not self.args.gradient_checkpointing:
             return nullcontext(self.policy.model)
-        given = self.model_wrapped, self.accelerator
-        return unwrap_model_for_generation(*given, gather_deepspeed3_params=False)
+        return unwrap_model_for_generation(
+            self.model_wrapped, self.accelerator, gather_deepspeed3_params=False
+        )
 
     def _generate_and_score_completions(
         self, inputs: list[dict[str, Any]]
@@ -334,7 +343,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
                 **inputs,
                 "advantages": torch.zeros_like(inputs["advantages"]),
             }
-        self.beta = self.learners.beta_of(inputs) if self.learners else self.args.beta
+        self.beta = self.learners.kl_term(inputs) if self.learners else self.args.beta
         tokens = self.tokens if self.tokens and self.tokens.loss_weight else None
         with self.forward.loss_of(inputs, bool(active or tokens)):
             loss: torch.Tensor = super()._compute_loss(model, trl_inputs)
@@ -471,30 +480,37 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     def _log_rows(self) -> None:
         """Logs sizes and returns of the rows of all processes."""
-        own = [row for row in self._rows if row.advantage is not None]
+        trained = [row for row in self._rows if row.advantage is not None]
         ends = {*self.eos_token_ids, self._tokenizer.pad_token_id}
-        mine = [
+        sizes = [
             (
                 len(row.prompt_ids),
                 sum(row.loss_mask),
                 row.completion_ids[-1] not in ends,
                 row.episode_return,
             )
-            for row in own
+            for row in trained
         ]
-        read, said, cut, paid = np.array(gather_object(mine)).reshape(-1, 4).T
+        of_all = np.array(gather_object(sizes)).reshape(-1, 4)
+        prompt_tokens, reply_tokens, is_clipped, returns = of_all.T
         if self.model.training:
-            self.state.num_input_tokens_seen += int(read.sum() + said.sum())
-        found = {}
-        if len(said):  # a learner may have no turn
-            found = {"reward": paid.mean(), "completions/clipped_ratio": cut.mean()}
-            for name in ("mean", "min", "max"):
-                found[f"completions/{name}_length"] = getattr(said, name)()
-        self.note({name: float(value) for name, value in found.items()})
+            self.state.num_input_tokens_seen += int(
+                prompt_tokens.sum() + reply_tokens.sum()
+            )
+        if len(returns):  # a learner may have no turn
+            self.note(
+                {
+                    "reward": float(returns.mean()),
+                    "completions/clipped_ratio": float(is_clipped.mean()),
+                    "completions/mean_length": float(reply_tokens.mean()),
+                    "completions/min_length": float(reply_tokens.min()),
+                    "completions/max_length": float(reply_tokens.max()),
+                }
+            )
         kind = "train" if self.model.training else "eval"
         self._metrics[kind]["num_tokens"] = [self.state.num_input_tokens_seen]
         if self.log_completions:
-            self._log_texts(own)
+            self._log_texts(trained)
 
     def _log_texts(self, rows: Sequence[TrainingRow]) -> None:
         """Gives TRL's table of completions the rows of all processes."""

@@ -1,8 +1,8 @@
 """The texts whose values critics of language models give: prompts and replies of turns."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from arena_trainers.train.parts import CriticLoop
 from arena_trainers.train.records import TurnRecord
 from arena_wrappers import messages
 from arena_wrappers.play import final_state
@@ -11,7 +11,7 @@ Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of a rep
 
 
 def read_texts(
-    trainer: Any, records: Sequence[TurnRecord]
+    trainer: CriticLoop, records: Sequence[TurnRecord]
 ) -> tuple[list[Text], list[int]]:
     """Prompt and reply of each turn; then of each truncated turn the prompt that its seat would read next.
 
@@ -19,7 +19,7 @@ def read_texts(
         The texts, with an end token as the reply to the further prompts; the rows of truncated turns.
     """
     turns = [trainer.last_episodes[r.episode].turns[r.place] for r in records]
-    texts: list[Text] = [(t.prompt_ids, t.token_ids) for t in turns]
+    texts: list[Text] = [(t.prompt_ids or (), t.token_ids or ()) for t in turns]
     truncated_rows = [row for row, record in enumerate(records) if record.truncated]
     options, policy = trainer.args.prompt, trainer.policy
     if truncated_rows and options.history != "state":

@@ -19,6 +19,7 @@ from arena_trainers.train.critics.networks import value_networks
 from arena_trainers.train.critics.texts import read_texts
 from arena_trainers.train.losses.averages import averaged
 from arena_trainers.train.metrics import advantage_by_turn
+from arena_trainers.train.parts import CriticLoop
 from arena_trainers.train.records import TurnRecord
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.tensors import (
@@ -62,7 +63,7 @@ class TokenCritic(TrainerCallback):
 
     def __init__(
         self,
-        trainer: Any,
+        trainer: CriticLoop,
         seed: int = 0,
         *,
         hidden_size: int = 256,
@@ -103,7 +104,7 @@ class TokenCritic(TrainerCallback):
             return replace(batch, tokens={"value": none}, value=none, next_value=none)
         trainer.forward.mismatch_check.check(rows)  # before the first pass
         columns = prompts_with_replies(row_tensors(rows, trainer))
-        values = trainer.forward.score(trainer.model, *columns, False).values
+        values: Any = trainer.forward.score(trainer.model, *columns, False).values
         token_values = values.double().cpu().numpy()
         num = len(records)
         next_value = np.full(num, np.nan)  # read only at truncation
@@ -122,7 +123,8 @@ class TokenCritic(TrainerCallback):
     def columns(self, rows: Sequence[TrainingRow]) -> dict[str, torch.Tensor]:
         """Values and targets of the latest batch, float32[B, T]; 0 where a row has none."""
         trainer, turns = self.trainer, self.trainer.last_turns
-        value, token_ends = turns.tokens["value"], np.cumsum(turns.num_tokens)
+        of_tokens: Any = turns  # with all columns of tokens
+        value, token_ends = of_tokens.tokens["value"], np.cumsum(of_tokens.num_tokens)
         target = self.targets(turns, trainer.last_credit.advantage)
         if len(value):
             error = float(np.mean((value - target) ** 2))

@@ -19,6 +19,7 @@ from arena_trainers.lm.backends.scoring import (
 )
 from arena_trainers.train.critics.networks import check_loss, value_networks
 from arena_trainers.train.critics.texts import Text, read_texts
+from arena_trainers.train.parts import CriticLoop
 from arena_trainers.train.records import TurnRecord
 
 
@@ -53,7 +54,7 @@ class UtteranceCritic:
 
     def __init__(
         self,
-        trainer: Any,
+        trainer: CriticLoop,
         discount: float = 1.0,
         seed: int = 0,
         *,

@@ -11,6 +11,7 @@ from arena_eval.baselines import prepared
 from arena_trainers.losses import TINY, Choice, Term
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of
+from arena_trainers.train.parts import TermLoop
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.reference import turns_at
 from arena_wrappers import BotPolicy, TurnRequest, make_policy, turn_seed
@@ -27,7 +28,7 @@ class Teacher:
     whose probability is 1: the cross-entropy is then right on average.
     """
 
-    def __init__(self, trainer: Any, term: Term) -> None:
+    def __init__(self, trainer: TermLoop, term: Term) -> None:
         args, self.trainer, self.term = trainer.args, trainer, term
         if splits_weights(args):
             raise ValueError(
@@ -139,12 +140,16 @@ class Teacher:
         rows, actions = (ids[:, :, 0] >= 0).nonzero(as_tuple=True)
         logps = torch.zeros_like(probs)
         if len(rows):
-            said = ids[rows, actions]
-            counted = (said >= 0).long()
-            both = torch.cat([inputs["prompt_ids"][rows], said.clamp(min=0)], dim=1)
-            mask = torch.cat([inputs["prompt_mask"][rows], counted], dim=1)
-            model = trainer.accelerator.unwrap_model(trainer.model)
-            given = model, both, mask, said.shape[1], False, inputs["learner"][rows]
-            scores = trainer.forward.score(*given).logprobs
-            logps = logps.index_put((rows, actions), (scores * counted).sum(dim=1))
+            reply_ids = ids[rows, actions]
+            reply_mask = (reply_ids >= 0).long()
+            scores = trainer.forward.score(
+                trainer.accelerator.unwrap_model(trainer.model),
+                torch.cat([inputs["prompt_ids"][rows], reply_ids.clamp(min=0)], dim=1),
+                torch.cat([inputs["prompt_mask"][rows], reply_mask], dim=1),
+                width=reply_ids.shape[1],
+                compute_entropy=False,
+                learners=inputs["learner"][rows],
+            )
+            of_replies = (scores.logprobs * reply_mask).sum(dim=1)
+            logps = logps.index_put((rows, actions), of_replies)
         return Choice(probs, logps)

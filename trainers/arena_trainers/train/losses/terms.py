@@ -8,13 +8,14 @@ import torch
 from arena_trainers.losses import Seen, Term
 from arena_trainers.train.losses.averages import averaged
 from arena_trainers.train.losses.teacher import Teacher
+from arena_trainers.train.parts import TermLoop
 from arena_trainers.train.score.tensors import loss_mask
 
 
 class LossTerms:
     """The part of `TurnGRPOTrainer` that adds terms to the loss."""
 
-    def __init__(self, trainer: Any, terms: Sequence[Term]) -> None:
+    def __init__(self, trainer: TermLoop, terms: Sequence[Term]) -> None:
         self.trainer, self.terms = trainer, terms
         self.teachers = {t: Teacher(trainer, t) for t in terms if "teacher" in t.needs}
 

@@ -25,18 +25,19 @@ from accelerate import Accelerator
 from safetensors.torch import load_file, save_file
 
 from arena_envs.extras import hide_library_warnings
-from arena_trainers.engines.settings import by_server, refuse
+from arena_trainers.engines.settings import by_server
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.clock import Clock, Seconds, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import opponents
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import num_played
+from arena_trainers.train.parts import PlayingLoop
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.records import PlayedBatch
 from arena_trainers.train.rollout.player import Player
 from arena_trainers.train.tasks import Tasks
-from arena_wrappers import Episode
+from arena_wrappers import Episode, Policy
 from arena_wrappers.policies import without_noise
 
 FOLDER, WEIGHTS = "player", "weights.safetensors"  # of runs and checkpoints
@@ -51,23 +52,44 @@ class Job(NamedTuple):
     weights: Path
 
 
-# episodes, tokens that were generated, seconds by part
-Done = tuple[list[Episode], int, dict[str, Seconds]]
-# settings, games, what makes an agent of the policy, and sizes of groups
-Setup = tuple[TurnGRPOConfig, PreparedGames, Any, tuple[int, int]]
+class FinishedJob(NamedTuple):
+    """What was played for a job."""
+
+    episodes: list[Episode]
+    num_tokens: int  # that were generated
+    spent: dict[str, Seconds]  # by part
+
+
+class PlayerSetup(NamedTuple):
+    """What a player is made of, in another thread or process."""
+
+    args: TurnGRPOConfig
+    games: PreparedGames
+    agent: Callable[[Policy], Policy] | None  # makes what plays from the learner
+    group_sizes: tuple[int, int]
 
 
 def job_player(
-    setup: Setup, policy: LMPolicy, accelerator: Any, load: Callable[[Path], None]
-) -> Callable[[Job], Done]:
+    setup: PlayerSetup,
+    policy: LMPolicy,
+    accelerator: Accelerator,
+    load: Callable[[Path], None],
+) -> Callable[[Job], FinishedJob]:
     """Plays jobs with a policy, to which `load` gives the weights of a folder."""
-    (args, games, agent, sizes), clock, loaded = setup, Clock(), Path()
+    args, games, clock, loaded = setup.args, setup.games, Clock(), Path()
     for model in (policy, *games.models):
         model.backend = TimedBackend(model.backend, clock)
-    matching = Matching(games, args, accelerator, policy, clock, agent)
-    player = Player(args, games, matching, Tasks(games, args), 0, sizes, clock)
+    player = Player(
+        args,
+        games,
+        Matching(games, args, accelerator, policy, clock, setup.agent),
+        Tasks(games, args),
+        process=0,
+        group_sizes=setup.group_sizes,
+        clock=clock,
+    )
 
-    def play(job: Job) -> Done:
+    def play(job: Job) -> FinishedJob:
         nonlocal loaded
         clock.restart()
         if job.weights != loaded:
@@ -75,24 +97,29 @@ def job_player(
             loaded = job.weights
         with clock.part("environment"):
             episodes = player.episodes(job.played, range(len(job.played.starts)))
-        return episodes, clock.counts["generated"], clock.spent
+        return FinishedJob(episodes, clock.counts["generated"], clock.spent)
 
     return play
 
 
 def play_jobs(
-    line: Connection, setup: Setup, folder: Path, dtype: Any, num_threads: int
+    line: Connection, setup: PlayerSetup, folder: Path, dtype: Any, num_threads: int
 ) -> None:
     """Plays jobs in a process of its own, with a model of its own, until training ends."""
     torch.set_num_threads(num_threads)
     hide_library_warnings()
-    args, games, *rest = setup
+    args, games = setup.args, setup.games
     policies = opponents(games.plans, args, games.opponents, games.matchmaker)
     games = replace(games, opponents=policies)
-    options = {"dtype": dtype, "name": "self", "prompt": args.prompt}
-    options |= {"with_entropy": "tokens.entropy" in games.columns}
-    options |= args.sampling_options
-    policy = LMPolicy.from_pretrained(folder, device="cpu", **options)
+    policy = LMPolicy.from_pretrained(
+        folder,
+        device="cpu",
+        dtype=dtype,
+        name="self",
+        prompt=args.prompt,
+        with_entropy="tokens.entropy" in games.columns,
+        **args.sampling_options,
+    )
     games.place_opponents(policy, "cpu")
     weights = dict(policy.model.named_parameters())
     precision = "bf16" if args.bf16 else "no"
@@ -103,7 +130,7 @@ def play_jobs(
         for name, tensor in load_file(folder / WEIGHTS).items():
             weights[name].data.copy_(tensor)
 
-    play = job_player((args, games, *rest), policy, accelerator, load)
+    play = job_player(setup._replace(games=games), policy, accelerator, load)
     with suppress(EOFError, BrokenPipeError):  # the trainer has ended
         while True:
             line.send(play(line.recv()))
@@ -120,24 +147,35 @@ class AsyncPlayer:
             process cannot get.
     """
 
-    def __init__(self, trainer: Any) -> None:
+    def __init__(self, trainer: PlayingLoop) -> None:
         self.trainer, self.args = trainer, trainer.args
-        self.in_flight = self.args.asynchronous["in_flight"]
+        options: Any = self.args.asynchronous  # not None, or there is no such player
+        self.in_flight: int = options["in_flight"]
         self.folder = Path(str(self.args.output_dir)).absolute() / FOLDER
         self.serves = by_server(self.args)
-        games, sizes = trainer.games, trainer.player.group_sizes
-        is_cpu, own = self.args.device.type == "cpu", trainer.policy.model
-        on_base = any(one.model is own for one in games.models)
-        refused = [
-            ("transformers on a GPU", not (self.serves or is_cpu), "training needs it"),
-            ("adapters on the learner's base", self.serves and on_base, "it trains"),
-        ]
-        refuse("asynchronous", refused)
+        games, learner = trainer.games, trainer.policy.model
+        if not self.serves and self.args.device.type != "cpu":
+            raise ValueError(
+                "asynchronous does not support transformers on a GPU: training needs it; "
+                "leave it out"
+            )
+        if self.serves and any(policy.model is learner for policy in games.models):
+            raise ValueError(
+                "asynchronous does not support adapters on the learner's base: it trains; "
+                "leave it out"
+            )
         if not self.serves:  # the other process loads models itself
-            named = games.opponents.items()
-            rest = {n: p for n, p in named if without_noise(p) not in games.models}
-            games = replace(games, opponents=rest, functions={}, curriculum=None)
-        self._setup = self.args, games, trainer.agent, sizes
+            without_models = {
+                name: policy
+                for name, policy in games.opponents.items()
+                if without_noise(policy) not in games.models
+            }
+            games = replace(
+                games, opponents=without_models, functions={}, curriculum=None
+            )
+        self._setup = PlayerSetup(
+            self.args, games, trainer.agent, trainer.player.group_sizes
+        )
         try:
             pickle.dumps(None if self.serves else self._setup)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -146,16 +184,19 @@ class AsyncPlayer:
                 f"process, got others ({error}); define them at the top of a module"
             ) from error
         if self.serves:
-            trainer.policy.backend.before = self.settle
+            backend: Any = trainer.policy.backend  # a `TimedBackend`
+            backend.before = self.settle
         self._per_step = int(self.args.generations_per_step)
         self._loader: Any = None
         self._read: deque[list[Any]] = deque()  # batches of the loader
         self._starts: deque[list[Any]] = deque()  # of the batch that is next, and later
         self._number = 0  # of the batch that is next
-        self._jobs: deque[tuple[Job, futures.Future[Done]]] = deque()  # in flight
+        self._jobs: deque[tuple[Job, futures.Future[FinishedJob]]] = (
+            deque()
+        )  # in flight
         self._resumed: int | None = None  # version that plays what was in flight
         self._pool: Any = None
-        self._play: Callable[[Job], Done]
+        self._play: Callable[[Job], FinishedJob]
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -174,36 +215,47 @@ class AsyncPlayer:
                 shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
-    def _player(self) -> Iterator[Callable[[Job], Done]]:
+    def _player(self) -> Iterator[Callable[[Job], FinishedJob]]:
         trainer, policy = self.trainer, self.trainer.policy
         if self.serves:
-            own = copy.copy(policy)
-            own._memo, own._texts = {}, {}  # another thread reads them
-            yield job_player(self._setup, own, trainer.accelerator, trainer.sender.take)
+            other_policy = copy.copy(policy)
+            other_policy._memo, other_policy._texts = {}, {}  # of another thread
+            yield job_player(
+                self._setup, other_policy, trainer.accelerator, trainer.sender.take
+            )
             return
         model = self.folder / "model"
         policy.save_pretrained(model)
-        line, theirs = Pipe()
-        given = theirs, self._setup, model, policy.model.dtype, torch.get_num_threads()
+        line, line_of_player = Pipe()
         # spawned, as a fork after torch's threads have run may hang
         spawn = get_context("spawn").Process
-        process = spawn(target=play_jobs, args=given, daemon=True)
+        process = spawn(
+            target=play_jobs,
+            kwargs={
+                "line": line_of_player,
+                "setup": self._setup,
+                "folder": model,
+                "dtype": policy.model.dtype,
+                "num_threads": torch.get_num_threads(),
+            },
+            daemon=True,
+        )
         resource_tracker.ensure_running()  # else `start` does, and admits the signals
         before = signal.pthread_sigmask(signal.SIG_BLOCK, END_SIGNALS)  # inherited
         process.start()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()  # so that the end of the process is noticed
+        line_of_player.close()  # so that the end of the process is noticed
 
-        def play(job: Job) -> Done:
+        def play(job: Job) -> FinishedJob:
             try:
                 line.send(job)
-                done: Done = line.recv()
+                finished: FinishedJob = line.recv()
             except (EOFError, OSError) as error:
                 raise RuntimeError(
                     "the process that plays has ended; what it printed is above. Resume the "
                     "run from its last checkpoint"
                 ) from error
-            return done
+            return finished
 
         try:
             yield play
@@ -215,7 +267,7 @@ class AsyncPlayer:
         if loader is not self._loader:  # of another epoch
             self._loader, self._read = loader, deque()
         self._read.extend(islice(loader, 2 * num_batches - len(self._read)))
-        times = self.args.steps_per_generation * self.args.num_iterations
+        times = (self.args.steps_per_generation or 1) * self.args.num_iterations
         self._starts = deque(islice(self._read, 0, None, times))
         num_read = min(num_batches, len(self._read))
         return iter([self._read.popleft() for _ in range(num_read)])
@@ -235,19 +287,22 @@ class AsyncPlayer:
             if not self._jobs:
                 self._submit(step)
             job, future = self._jobs.popleft()
-            episodes, tokens, spent = future.result()
-            player.end(job.played, episodes, step)
+            finished = future.result()
+            player.end(job.played, finished.episodes, step)
             self._starts.popleft()
             self._number += 1
             self._fill(step)
             waited = time.perf_counter() - began
-        beside = round(1000 * spent["generation"].wall)
-        clock.counts.update(num_played(episodes), generated=tokens, beside=beside)
+        clock.counts.update(
+            num_played(finished.episodes),
+            generated=finished.num_tokens,
+            beside=round(1000 * finished.spent["generation"].wall),
+        )
         self._note(
             staleness=step - job.version,
             dropped_episodes=dropped,
-            play_seconds=sum(part.wall for part in spent.values()),
-            play_cpu_seconds=sum(part.cpu for part in spent.values()),
+            play_seconds=sum(part.wall for part in finished.spent.values()),
+            play_cpu_seconds=sum(part.cpu for part in finished.spent.values()),
             wait_seconds=waited,
         )
         return job.played
@@ -256,8 +311,8 @@ class AsyncPlayer:
         """Waits for what is in flight; then a server has the weights of this moment."""
         if self.serves and self._pool is not None:
             step = self.trainer.state.global_step
-            nothing = PlayedBatch([], [], [], [], [], 0, False)
-            job = Job(nothing, step, self._weights(step))
+            empty = PlayedBatch([], [], [], [], [], 0, False)
+            job = Job(empty, step, self._weights(step))
             self._pool.submit(self._play, job).result()
 
     def _fill(self, version: int) -> None:
@@ -271,10 +326,10 @@ class AsyncPlayer:
         """Has the first batch that is not in flight played with the weights of a step."""
         place = len(self._jobs)
         number, starts = self._number + place, self._starts[place]
-        begin, weights = self.trainer.player.begin, self._weights(version)
-        job = Job(
-            begin(starts, number // self._per_step, number, True), version, weights
+        batch = self.trainer.player.begin(
+            starts, number // self._per_step, number, trains=True
         )
+        job = Job(batch, version, self._weights(version))
         self._jobs.append((job, self._pool.submit(self._play, job)))
 
     def _weights(self, version: int) -> Path:
@@ -288,10 +343,13 @@ class AsyncPlayer:
             if self.serves:
                 model.save_pretrained(path)
             else:
-                named = model.named_parameters()
                 path.mkdir(parents=True)
-                own = {name: p.detach() for name, p in named if p.requires_grad}
-                save_file(own, path / WEIGHTS)
+                weights = {
+                    name: weight.detach()
+                    for name, weight in model.named_parameters()
+                    if weight.requires_grad
+                }
+                save_file(weights, path / WEIGHTS)
         return path
 
     def measure(
@@ -304,9 +362,9 @@ class AsyncPlayer:
             mean, square = float(ratio.mean()), float((ratio**2).mean())
             self._note(ratio=mean, effective_sample_size=mean**2 / square)
 
-    def _note(self, **found: float) -> None:
-        named = {f"arena/asynchronous/{name}": value for name, value in found.items()}
-        self.trainer.note(named, "train")  # also where the model is in eval mode
+    def _note(self, **values: float) -> None:
+        metrics = {f"arena/asynchronous/{name}": x for name, x in values.items()}
+        self.trainer.note(metrics, "train")  # also where the model is in eval mode
 
     def save(self, checkpoint: Path) -> None:
         """Keeps the weights that play what is in flight."""

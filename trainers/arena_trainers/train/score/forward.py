@@ -6,7 +6,7 @@ from TRL.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -27,6 +27,7 @@ from arena_trainers.lm.backends.scoring import (
     takes,
 )
 from arena_trainers.train.clock import Clock
+from arena_trainers.train.parts import ForwardLoop
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.mismatch import MismatchCheck, ScoringMode
 from arena_trainers.train.score.packing import (
@@ -38,17 +39,9 @@ from arena_trainers.train.score.packing import (
     unpacked,
 )
 from arena_trainers.train.score.reference import importance_ratio, reference_logprobs
+from arena_trainers.train.score.scores import TokenScores
 from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import loss_mask, prompts_with_replies
-
-
-class TokenScores(NamedTuple):
-    """What losses read of a model: log-probabilities, entropies and a critic's values, float32[B, T]."""
-
-    logprobs: torch.Tensor
-    entropies: torch.Tensor | None
-    aux_loss: torch.Tensor | None = None  # third, as TRL reads it
-    values: torch.Tensor | None = None
 
 
 class Forward:
@@ -56,7 +49,7 @@ class Forward:
 
     Args:
         trainer: TRL's trainer, after its construction.
-        shards: knows where the weights are.
+        weights: knows where the weights are.
         clock: counts the time.
 
     Attributes:
@@ -70,13 +63,15 @@ class Forward:
         ValueError: the model has an auxiliary loss of its router.
     """
 
-    def __init__(self, trainer: Any, shards: ShardedWeights, clock: Clock) -> None:
+    def __init__(
+        self, trainer: ForwardLoop, weights: ShardedWeights, clock: Clock
+    ) -> None:
         check_router_loss(trainer)
         self.trainer, self.accelerator = trainer, trainer.accelerator
-        self.sharded_weights, self.clock = shards, clock
+        self.sharded_weights, self.clock = weights, clock
         self.mode, self.mismatch_check = (
             ScoringMode(),
-            MismatchCheck(trainer, shards, self),
+            MismatchCheck(trainer, weights, self),
         )
         self.max_tokens: int = trainer.args.max_tokens_per_forward or (
             default_max_tokens(
@@ -162,19 +157,19 @@ class Forward:
             batch: the columns of the rows.
             rows: of this process.
         """
-        trainer, args, columns = self.trainer, self.trainer.args, {}
-        step, updates = (
-            trainer.state.global_step,
-            args.steps_per_generation * trainer.num_iterations,
-        )
+        trainer, args = self.trainer, self.trainer.args
+        columns: dict[str, torch.Tensor] = {}
+        step = trainer.state.global_step
+        updates = (args.steps_per_generation or 1) * trainer.num_iterations
         corrects = trainer.use_vllm and trainer.vllm_importance_sampling_correction
         beta = (trainer.learners or args).beta
         sampled = batch["sampling_per_token_logps"]
         with torch.no_grad(), ExitStack() as stack:
             if args.gradient_checkpointing:
-                kinds = args.gradient_checkpointing_kwargs
-                off = disable_gradient_checkpointing(trainer.model, kinds)
-                stack.enter_context(off)
+                options: Any = args.gradient_checkpointing_kwargs
+                stack.enter_context(
+                    disable_gradient_checkpointing(trainer.model, options)
+                )
             if trainer.async_player is not None:
                 columns["old_per_token_logps"] = old = sampled
             elif args.gradient_accumulation_steps % updates or corrects:
@@ -240,18 +235,30 @@ class Forward:
         learners: Sequence[int] | None = None,
     ) -> list[list[PackedRow]]:
         """The rows that run at once; all of one learner."""
-        most, inner = self.max_tokens, self.inner(model)
-        owners, found = learners or [0] * len(rows[0]), []
+        ids, mask = rows
+        owners = learners or [0] * len(ids)
+        same_length = reads_padding(self.inner(model))
+        chunks: list[list[PackedRow]] = []
         for owner in sorted(set(owners)):
-            own = [i for i, one in enumerate(owners) if one == owner]
-            part = rows[0][own], rows[1][own], width, most
-            packed = packed_rows(*part, self.mode.shared)
-            prompts, tails = [len(r.prompt) for r in packed], [r.tail for r in packed]
-            for chunk in chunks_by_length(prompts, tails, most, reads_padding(inner)):
-                mine = [packed[i] for i in chunk]
-                named = [r._replace(rows=[own[i] for i in r.rows]) for r in mine]
-                found.append([r._replace(learner=owner) for r in named])
-        return found
+            numbers = [i for i, learner in enumerate(owners) if learner == owner]
+            packed = [
+                row._replace(rows=[numbers[i] for i in row.rows], learner=owner)
+                for row in packed_rows(
+                    ids[numbers],
+                    mask[numbers],
+                    width,
+                    self.max_tokens,
+                    share=self.mode.shared,
+                )
+            ]
+            together = chunks_by_length(
+                [len(row.prompt) for row in packed],
+                [row.tail for row in packed],
+                self.max_tokens,
+                same_length,
+            )
+            chunks += [[packed[i] for i in chunk] for chunk in together]
+        return chunks
 
     def _score_chunks(
         self,
@@ -405,7 +412,7 @@ def _for_all_rows(
     return TokenScores(logprobs, entropies, None, values)
 
 
-def check_router_loss(trainer: Any) -> None:
+def check_router_loss(trainer: ForwardLoop) -> None:
     """Raises ValueError for a mixture of experts with an auxiliary loss."""
     if trainer.aux_loss_enabled:
         raise ValueError(

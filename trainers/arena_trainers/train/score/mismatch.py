@@ -18,6 +18,7 @@ from arena_trainers.lm.backends.scoring import (
     last_logits,
     tolerance,
 )
+from arena_trainers.train.parts import CheckedLoop
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.packing import may_share_prompts
 from arena_trainers.train.score.sharding import ShardedWeights
@@ -58,14 +59,14 @@ class MismatchCheck:
 
     Args:
         trainer: TRL's trainer.
-        shards: knows where the weights are.
+        weights: knows where the weights are.
         forward: scores rows, in its `mode`.
     """
 
     def __init__(
-        self, trainer: Any, shards: ShardedWeights, forward: RowScorer
+        self, trainer: CheckedLoop, weights: ShardedWeights, forward: RowScorer
     ) -> None:
-        self.trainer, self.sharded_weights, self.forward = trainer, shards, forward
+        self.trainer, self.sharded_weights, self.forward = trainer, weights, forward
         self._longest = 0  # row that was checked
         self._warned = 0.0
         self._seen: list[torch.Tensor] = []  # of micro-batches: sum, largest, count
@@ -90,50 +91,53 @@ class MismatchCheck:
         model = trainer.accelerator.unwrap_model(trainer.model)
         bound = tolerance(self._dtype)
         shares = may_share_prompts(model)
-        ways = [
+        modes = [
             ScoringMode(s, f)
             for f in (True, False)
             for s in (True, False)
             if s <= shares
         ]
         if trainer.args.cast_lm_head_to_fp32:  # TRL's layer alone does so
-            ways = [way for way in ways if way.fused]
+            modes = [mode for mode in modes if mode.fused]
         gaps: dict[ScoringMode, float] = {}
         if trainer.learners is not None:
             trainer.learners.use(0)  # as `score_rows` does
         with torch.no_grad(), self.sharded_weights.whole_weights(), evaluating(model):
             with trainer.accelerator.autocast():
                 plain = [plain_logprobs(model, r, trainer.temperature) for r in rows]
-            for way in ways:
-                self.forward.mode = way
-                gaps[way] = max(gather_object([self._gap(rows, plain, way, ways)]))
-                if gaps[way] <= bound:
+            for mode in modes:
+                self.forward.mode = mode
+                gaps[mode] = max(gather_object([self._gap(rows, plain, mode, modes)]))
+                if gaps[mode] <= bound:
                     break
-        if not gaps[way] <= bound:
-            raise ValueError(_mismatch_error(model.config.model_type, gaps[way], bound))
-        if way != ways[0]:
-            warnings.warn(_switch_warning(ways[0], way, gaps[ways[0]]), stacklevel=2)
+        if not gaps[mode] <= bound:
+            raise ValueError(
+                _mismatch_error(model.config.model_type, gaps[mode], bound)
+            )
+        if mode != modes[0]:
+            warnings.warn(_switch_warning(modes[0], mode, gaps[modes[0]]), stacklevel=2)
 
     def _gap(
         self,
         rows: Sequence[TrainingRow],
-        wanted: Sequence[torch.Tensor],
-        way: ScoringMode,
-        ways: Sequence[ScoringMode],
+        plain: Sequence[torch.Tensor],
+        mode: ScoringMode,
+        modes: Sequence[ScoringMode],
     ) -> float:
-        """The gap to the plain log-probabilities; infinite if rows cannot run in this way."""
+        """The gap to the plain log-probabilities; infinite if rows cannot run in this mode."""
         ids, mask, width = prompts_with_replies(row_tensors(rows, self.trainer))
         model = self.trainer.accelerator.unwrap_model(self.trainer.model)
         try:
             scores = self.forward.score_rows(model, (ids, mask), width, False)
         except (RuntimeError, TypeError, ValueError, IndexError, AttributeError):
-            if way == ways[-1]:
+            if mode == modes[-1]:
                 raise
             return math.inf
-        found = [scores.logprobs[i, : len(own)] for i, own in enumerate(wanted)]
         # by row, as the mean of all would hide one that is off
-        pairs = zip(found, wanted, strict=True)
-        return max(gap_of((one - own).abs(), self._dtype) for one, own in pairs)
+        return max(
+            gap_of((scores.logprobs[i, : len(row)] - row).abs(), self._dtype)
+            for i, row in enumerate(plain)
+        )
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -221,9 +225,10 @@ def checked_rows(rows: Sequence[TrainingRow], most: int) -> list[TrainingRow]:
     first, end = _split_row(packed), shortest[-max(2 * len(packed) // 3, 2) :]
     half = first.prompt_ids[: (len(first.prompt_ids) + 1) // 2]
     second = TrainingRow(half, packed[: len(first.completion_ids)], None, 0.0)
-    return [_split_row(longest), first, second, _split_row(end)][
-        len(packed) == len(longest) :
-    ]
+    rows_behind_a_prompt = [first, second, _split_row(end)]
+    if len(packed) == len(longest):  # then `first` is the longest row
+        return rows_behind_a_prompt
+    return [_split_row(longest), *rows_behind_a_prompt]
 
 
 def _split_row(ids: Sequence[int]) -> TrainingRow:
@@ -275,10 +280,10 @@ def _mismatch_error(model_type: str, gap: float, bound: float) -> str:
     )
 
 
-def _switch_warning(first: ScoringMode, way: ScoringMode, gap: float) -> str:
+def _switch_warning(first: ScoringMode, mode: ScoringMode, gap: float) -> str:
     off = {
-        "prompt sharing": first.shared and not way.shared,
-        "TRL's fused output layer": first.fused and not way.fused,
+        "prompt sharing": first.shared and not mode.shared,
+        "TRL's fused output layer": first.fused and not mode.fused,
     }
     names = " and ".join(name for name, is_off in off.items() if is_off)
     gave = f"its log-probabilities were off by {gap:.3g} nats"

@@ -11,13 +11,16 @@ from trl.trainer.utils import use_adapter
 
 from arena_trainers.lm.models import model_folder
 from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.parts import CorrectedLoop, LatestPlay, ReferenceLoop
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.tensors import prompts_with_replies, row_tensors
 from arena_wrappers import messages
 from arena_wrappers.play import turn_states
 
 
-def turns_at(trainer: Any, places: Sequence[int]) -> Iterator[tuple[Any, Any, Any]]:
+def turns_at(
+    trainer: LatestPlay, places: Sequence[int]
+) -> Iterator[tuple[Any, Any, Any]]:
     """Record, game and state of the turn of each row; None of each for placeholder rows.
 
     Args:
@@ -42,7 +45,7 @@ def turns_at(trainer: Any, places: Sequence[int]) -> Iterator[tuple[Any, Any, An
 
 
 def reference_logprobs(
-    trainer: Any, rows: Sequence[TrainingRow], batch: Mapping[str, Any]
+    trainer: ReferenceLoop, rows: Sequence[TrainingRow], batch: Mapping[str, Any]
 ) -> torch.Tensor:
     """float32[B, T]: what the reference gives the replies, after prompts of its own if it has some.
 
@@ -80,7 +83,7 @@ def reference_logprobs(
 
 
 def importance_ratio(
-    trainer: Any, old: torch.Tensor, sampled: torch.Tensor, mask: torch.Tensor
+    trainer: CorrectedLoop, old: torch.Tensor, sampled: torch.Tensor, mask: torch.Tensor
 ) -> torch.Tensor:
     """TRL's correction of tokens that another policy sampled, float32[B, T] or [B, 1]; logs it.
 
@@ -90,34 +93,40 @@ def importance_ratio(
         sampled: float32[B, T], as they were sampled; NaN where an engine gave none.
         mask: bool[B, T], tokens that are trained.
     """
-    mode, gap = trainer.vllm_importance_sampling_mode, (old - sampled).nan_to_num(0.0)
+    mode = trainer.vllm_importance_sampling_mode
+    gap = (old - sampled).nan_to_num(0.0)
     low = trainer.vllm_importance_sampling_clip_min or 0.0
-    whole = mode.startswith("sequence")
-    ratio = (
-        (gap * mask).sum(dim=-1, keepdim=True).exp() if whole else (gap * mask).exp()
-    )
-    cut = ratio.clamp(low, trainer.vllm_importance_sampling_clip_max)
-    truncates = mode.endswith("truncate")
-    ratio = cut if truncates else ratio.masked_fill(cut != ratio, 0.0)
-    known = gap.abs()[mask & ~sampled.isnan()]
-    parts = {
-        "sampling/sampling_logp_difference": known,
-        "sampling/importance_sampling_ratio": ratio.flatten() if whole else ratio[mask],
-    }
-    for name, values in parts.items():
-        own = [
-            f(values).item() if len(values) else 0.0
-            for f in (torch.min, torch.mean, torch.max)
-        ]
-        lows, means, highs = zip(*gather_object([own]), strict=True)
-        trainer.note(
-            {
-                f"{name}/min": min(lows),
-                f"{name}/mean": sum(means) / len(means),
-                f"{name}/max": max(highs),
-            }
-        )
+    by_sequence = mode.startswith("sequence")
+    log_ratio = gap * mask
+    if by_sequence:
+        log_ratio = log_ratio.sum(dim=-1, keepdim=True)
+    ratio = log_ratio.exp()
+    clipped = ratio.clamp(low, trainer.vllm_importance_sampling_clip_max)
+    if mode.endswith("truncate"):
+        ratio = clipped
+    else:
+        ratio = ratio.masked_fill(clipped != ratio, 0.0)
+    sampled_gaps = gap.abs()[mask & ~sampled.isnan()]
+    _log_range(trainer, "sampling/sampling_logp_difference", sampled_gaps)
+    ratios = ratio.flatten() if by_sequence else ratio[mask]
+    _log_range(trainer, "sampling/importance_sampling_ratio", ratios)
     return ratio
+
+
+def _log_range(trainer: CorrectedLoop, name: str, values: torch.Tensor) -> None:
+    """Logs least, mean and largest of the numbers of all processes."""
+    if len(values):
+        own_range = [values.min().item(), values.mean().item(), values.max().item()]
+    else:
+        own_range = [0.0, 0.0, 0.0]
+    lows, means, highs = zip(*gather_object([own_range]), strict=True)
+    trainer.note(
+        {
+            f"{name}/min": min(lows),
+            f"{name}/mean": sum(means) / len(means),
+            f"{name}/max": max(highs),
+        }
+    )
 
 
 def reference_folder(args: TurnGRPOConfig) -> str | None:

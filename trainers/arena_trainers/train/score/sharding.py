@@ -15,6 +15,7 @@ from torch.nn import Module
 from trl.models.utils import add_hooks, remove_hooks
 
 from arena_trainers.lm.backends.transformers import whole_models
+from arena_trainers.train.parts import ShardedLoop
 
 
 def is_zero3(accelerator: Any) -> bool:
@@ -169,7 +170,7 @@ class ShardedWeights:
         ValueError: as `check_sharding`.
     """
 
-    def __init__(self, trainer: Any) -> None:
+    def __init__(self, trainer: ShardedLoop) -> None:
         self.trainer, self.accelerator = trainer, trainer.accelerator
         self.held = ExitStack()
         check_sharding(self.accelerator, has_reference=trainer.ref_model is not None)
@@ -180,9 +181,9 @@ class ShardedWeights:
         Every process must enter it, outside of play and training. Evaluations by one process
         need it; see `arena_trainers.train.score.sharding.whole_weights`.
         """
-        own = self.trainer.model_wrapped
-        is_own = model is None or model is self.trainer.model
-        return whole_weights(own if is_own else model, self.accelerator)
+        if model is None or model is self.trainer.model:
+            model = self.trainer.model_wrapped
+        return whole_weights(model, self.accelerator)
 
     def weights_for_play(self, scores: bool = False) -> AbstractContextManager[None]:
         """`whole_weights`, unless all replies of the model come from a server."""

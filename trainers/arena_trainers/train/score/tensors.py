@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate.utils import gather_object
+from numpy.typing import NDArray
 
 from arena_trainers.lm.backends.scoring import filled, places
+from arena_trainers.train.parts import RowFormat
 from arena_trainers.train.rows import TrainingRow
 
 
@@ -17,7 +19,7 @@ def loss_mask(inputs: dict[str, Any]) -> torch.Tensor:
     return mask & inputs["tool_mask"].bool() if "tool_mask" in inputs else mask
 
 
-def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
+def row_tensors(rows: Sequence[TrainingRow], trainer: RowFormat) -> dict[str, Any]:
     """The columns of rows that TRL's loss reads, padded as TRL pads them.
 
     `prompt_ids` and `prompt_mask` int64[B, P], padded on the left; `completion_ids`,
@@ -25,42 +27,53 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
     float32[B, T], padded on the right; `num_items_in_batch` and `num_rows_in_batch`, the tokens and the
     rows that all processes train.
     """
-    prompts, replies = [r.prompt_ids for r in rows], [r.completion_ids for r in rows]
-    unit, pad = trainer.pad_to_multiple_of or 1, trainer.policy.tokenizer.pad_token_id
-    seen, said = places(prompts, unit)[:, ::-1], places(replies, unit)
-    own, shown = filled([r.loss_mask for r in rows], said, 0), said.astype(np.int64)
+    prompts = [row.prompt_ids for row in rows]
+    replies = [row.completion_ids for row in rows]
+    multiple = trainer.pad_to_multiple_of or 1
+    pad_id = trainer.policy.tokenizer.pad_token_id
+    prompt_mask = places(prompts, multiple)[:, ::-1]
+    reply_mask = places(replies, multiple)
+    completion_mask = reply_mask.astype(np.int64)
+    sampled_mask = filled([row.loss_mask for row in rows], reply_mask, 0)
     if trainer.mask_truncated_completions:
-        ends = [*trainer.eos_token_ids, pad]
-        whole = np.array(
-            [[r.advantage is None or r.completion_ids[-1] in ends] for r in rows]
+        ends = [*trainer.eos_token_ids, pad_id]
+        is_whole = np.array(
+            [[row.advantage is None or row.completion_ids[-1] in ends] for row in rows]
         )
-        own, shown = own * whole, shown * whole
-    none = [(0.0,) * len(ids) for ids in replies]
-    sampled = [r.logprobs or zero for r, zero in zip(rows, none, strict=True)]
-    credit: list[Any] = [
-        zero if r.advantage is None else r.advantage
-        for r, zero in zip(rows, none, strict=True)
-    ]
-    trained = own * shown
+        sampled_mask = sampled_mask * is_whole
+        completion_mask = completion_mask * is_whole
+    logprobs: list[Sequence[float]] = []
+    advantages: list[Any] = []
+    for row in rows:
+        zeros = (0.0,) * len(row.completion_ids)
+        logprobs.append(row.logprobs or zeros)
+        advantages.append(zeros if row.advantage is None else row.advantage)
+    trained = sampled_mask * completion_mask
     sizes = int(trained.sum()), int(trained.any(axis=1).sum())
     num_tokens, num_rows = np.array(gather_object([sizes])).sum(axis=0)
-    found = {
-        "prompt_ids": filled(prompts, seen, pad),
-        "prompt_mask": seen.astype(np.int64),
-        "completion_ids": filled(replies, said, pad),
-        "completion_mask": shown,
-        "tool_mask": own,
-        "advantages": filled(credit, said, 0.0),
-        "sampling_per_token_logps": np.where(own, filled(sampled, said, 0.0), 0.0),
+    sampled_logprobs = filled(logprobs, reply_mask, 0.0)
+    columns = {
+        "prompt_ids": filled(prompts, prompt_mask, pad_id),
+        "prompt_mask": prompt_mask.astype(np.int64),
+        "completion_ids": filled(replies, reply_mask, pad_id),
+        "completion_mask": completion_mask,
+        "tool_mask": sampled_mask,
+        "advantages": filled(advantages, reply_mask, 0.0),
+        "sampling_per_token_logps": np.where(sampled_mask, sampled_logprobs, 0.0),
         "num_items_in_batch": np.array(num_tokens),
         "num_rows_in_batch": np.array(num_rows),
     }
     return {
-        name: torch.from_numpy(x.astype(np.float32) if x.dtype == np.float64 else x).to(
-            trainer.accelerator.device
-        )
-        for name, x in found.items()
+        name: _tensor(values, trainer.accelerator.device)
+        for name, values in columns.items()
     }
+
+
+def _tensor(values: NDArray[Any], device: torch.device) -> torch.Tensor:
+    """A tensor on the device; floats have 32 bits."""
+    if values.dtype == np.float64:
+        values = values.astype(np.float32)
+    return torch.from_numpy(values).to(device)
 
 
 def prompts_with_replies(
