@@ -6,11 +6,17 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 import torch
+from accelerate import Accelerator
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import TrainerCallback
+from transformers import (
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from arena_credit.by_name import find_estimator
 from arena_credit.needs import keeps_state
@@ -23,12 +29,18 @@ from arena_trainers.checkpoint import (
     write_manifest,
 )
 from arena_trainers.finite import ADVICE, check_state, weights_fault
+from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.processes import raised_everywhere
+from arena_trainers.train.advantages import BatchCredit
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics.protocol import Critic
 from arena_trainers.train.games import GamePlan
+from arena_trainers.train.matching import Matching
+from arena_trainers.train.parts import TrainingLoop
+from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.score.sharding import load_whole
+from arena_trainers.train.tasks import Tasks
 
 
 def keep_to_schedule(scheduler: Any) -> None:
@@ -52,7 +64,7 @@ def keep_to_schedule(scheduler: Any) -> None:
         schedule._last_lr = rates
 
 
-def describe(step: int, args: Any, extended: bool) -> str:
+def describe(step: int, args: TrainingArguments, extended: bool) -> str:
     """The line that is printed when a run goes on from a step."""
     text = f"going on after step {step} of {args.max_steps}"
     if extended:
@@ -68,6 +80,63 @@ CREDIT_STATE, CRITIC = "credit_state.json", "critic.pt"
 REFERENCE = "reference_model.pt"
 
 
+class AnyTrainer(Protocol):
+    """A trainer of transformers."""
+
+    accelerator: Accelerator
+
+    @property
+    def args(self) -> TrainingArguments:
+        """Its settings."""
+        ...
+
+
+class ReferenceOwner(AnyTrainer, Protocol):
+    """A trainer of TRL, with a reference model."""
+
+    ref_model: Any
+
+
+class CheckpointPart(Protocol):
+    """A part with files of its own in a checkpoint."""
+
+    def save(self, checkpoint: Path) -> None:
+        """Writes them; only the main process calls it."""
+        ...
+
+    def load(self, checkpoint: Path) -> None:
+        """Goes on from them."""
+        ...
+
+
+class NamedLearners(Protocol):
+    """Several learners."""
+
+    names: list[str]
+
+
+class CheckpointLoop(TrainingLoop, Protocol):
+    """What `CheckpointFiles` saves and loads."""
+
+    policy: LMPolicy
+    games: PreparedGames
+    matching: Matching
+    tasks: Tasks
+    credit: BatchCredit
+    lr_scheduler: Any
+    ref_model: Any
+
+    @property
+    def learners(self) -> NamedLearners | None:
+        """Those of `roles`."""
+        ...
+
+    @property
+    def async_player(self) -> CheckpointPart | None:
+        """Plays beside training."""
+        ...
+
+
 class WholeCheckpoints(TrainerCallback):
     """Ends each checkpoint with its manifest, and only then deletes older ones.
 
@@ -81,28 +150,53 @@ class WholeCheckpoints(TrainerCallback):
     """
 
     def __init__(
-        self, trainer: Any, others: Callable[[], Iterable[Path]] = tuple
+        self, trainer: AnyTrainer, others: Callable[[], Iterable[Path]] = tuple
     ) -> None:
         self.trainer, self.others = trainer, others
         self.limit: int | None = None
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         self.limit, args.save_total_limit = args.save_total_limit, None
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         args.save_total_limit = self.limit
 
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         """Deletes the checkpoint of the step that begins: it was left by a run that ended."""
         folder = checkpoint_of(str(args.output_dir), state.global_step + 1)
         if args.should_save and folder.is_dir():
             shutil.rmtree(folder)
 
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_save(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         folder = checkpoint_of(str(args.output_dir), state.global_step)
         weights = None
         if moves_reference(args):  # every process takes part where it is sharded
-            weights = self.trainer.accelerator.get_state_dict(self.trainer.ref_model)
+            reference = cast(ReferenceOwner, self.trainer).ref_model
+            weights = self.trainer.accelerator.get_state_dict(reference)
         self.trainer.accelerator.wait_for_everyone()  # each has written its random state
         with raised_everywhere():
             if args.should_save:
@@ -116,12 +210,12 @@ class WholeCheckpoints(TrainerCallback):
                 rotate(folder, self.limit, state.best_model_checkpoint)
 
 
-def moves_reference(args: Any) -> bool:
+def moves_reference(args: TrainingArguments) -> bool:
     """Whether the reference model follows the model that is trained."""
     return bool(getattr(args, "sync_ref_model", False))
 
 
-def load_reference(trainer: Any, checkpoint: Path) -> None:
+def load_reference(trainer: AnyTrainer, checkpoint: Path) -> None:
     """Gives a trainer the reference model of a checkpoint, if it moves.
 
     Raises:
@@ -136,7 +230,7 @@ def load_reference(trainer: Any, checkpoint: Path) -> None:
             f"none in {str(checkpoint)!r}; resume with the settings of that run"
         )
     weights = torch.load(path, map_location="cpu", weights_only=True)
-    load_whole(trainer.ref_model, weights, trainer.accelerator)
+    load_whole(cast(ReferenceOwner, trainer).ref_model, weights, trainer.accelerator)
 
 
 def credited_by(args: TurnGRPOConfig, plans: Sequence[GamePlan]) -> dict[str, Any]:
@@ -213,7 +307,7 @@ class CheckpointFiles:
             that moves.
     """
 
-    def __init__(self, trainer: Any) -> None:
+    def __init__(self, trainer: CheckpointLoop) -> None:
         self.trainer = trainer
         self.prompt_json = trainer.policy.prompt_json()  # refused now, not at the end
         self.owner = credited_by(trainer.args, trainer.games.plans)

@@ -3,7 +3,13 @@
 from typing import Any
 
 import torch
-from transformers import Trainer, TrainerCallback
+from transformers import (
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from arena_trainers.finite import ADVICE, Diverged, check_weights
 
@@ -65,6 +71,10 @@ class _BeforeUpdate(TrainerCallback):
         self.trainer = trainer
 
     def on_pre_optimizer_step(
-        self, args: Any, state: Any, control: Any, **_: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
     ) -> None:
         self.trainer.check_update()

@@ -14,7 +14,13 @@ from typing import Any
 
 import torch
 from accelerate.utils import DistributedType
-from transformers import PreTrainedModel, TrainerCallback
+from transformers import (
+    PreTrainedModel,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 from trl.trainer import grpo_trainer
 from trl.trainer.utils import add_fused_lm_head, disable_dropout_in_model
 
@@ -253,7 +259,11 @@ class Learners(TrainerCallback):
         return KLTerm(self.betas[inputs["learner"]])
 
     def on_pre_optimizer_step(
-        self, args: Any, state: Any, control: Any, **kwargs: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
     ) -> None:
         """Logs the gradients; an adapter without one is not moved."""
         for name, weights in zip(self.names, self.weights, strict=True):

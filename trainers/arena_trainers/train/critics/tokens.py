@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import TrainerCallback
+from transformers import (
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from arena_credit import TurnBatch
 from arena_credit.batch import Floats
@@ -178,7 +183,13 @@ class TokenCritic(TrainerCallback):
             group = {"params": weights, "lr": self.learning_rate, "weight_decay": 0.0}
             optimizer.add_param_group(group)
 
-    def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_optimizer_step(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         self.network.zero_grad()  # the trainer does so for the model alone
 
     def state_dict(self) -> dict[str, Any]:
