@@ -19,16 +19,26 @@ from arena_trainers.train.score.packing import model_inputs
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 SIZES = {
-    **{"vocab_size": 1000, "hidden_size": 32, "intermediate_size": 48},
-    **{"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2},
-    **{"head_dim": 8, "max_position_embeddings": 256, "pad_token_id": 0},
-    **{"state_size": 8, "conv_kernel": 4, "word_embed_proj_dim": 32, "ffn_dim": 48},
+    "vocab_size": 1000,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 256,
+    "pad_token_id": 0,
+    "state_size": 8,
+    "conv_kernel": 4,
+    "word_embed_proj_dim": 32,
+    "ffn_dim": 48,
 }
 OWN = {
     "ctrl": {"n_embd": 32, "n_layer": 2, "n_head": 4, "dff": 48, "n_positions": 256},
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256},
     "recurrent_gemma": {
-        **{"lru_width": 32, "attention_window_size": 6},
+        "lru_width": 32,
+        "attention_window_size": 6,
         "block_types": ["recurrent", "attention"],
     },
     "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
@@ -103,8 +113,18 @@ def padded():
 @pytest.mark.parametrize(
     "model_type",
     [
-        *("hunyuan_v1_dense", "biogpt", "ctrl", "gpt2", "opt", "bloom", "qwen3"),
-        *("mamba", "falcon_mamba", "rwkv", "recurrent_gemma", "mixtral"),
+        "hunyuan_v1_dense",
+        "biogpt",
+        "ctrl",
+        "gpt2",
+        "opt",
+        "bloom",
+        "qwen3",
+        "mamba",
+        "falcon_mamba",
+        "rwkv",
+        "recurrent_gemma",
+        "mixtral",
     ],
 )
 @pytest.mark.filterwarnings("ignore:TRL's fused output layer switched off")
@@ -302,8 +322,11 @@ def test_a_policy_that_plays_with_other_weights_is_noticed(trainer_of, monkeypat
     [
         {"rope_type": "dynamic", "factor": 2.0},
         {
-            **{"rope_type": "longrope", "original_max_position_embeddings": 8},
-            **{"short_factor": [1.0] * 4, "long_factor": [2.0] * 4, "factor": 2.0},
+            "rope_type": "longrope",
+            "original_max_position_embeddings": 8,
+            "short_factor": [1.0] * 4,
+            "long_factor": [2.0] * 4,
+            "factor": 2.0,
         },
     ],
     ids=lambda rope: rope["rope_type"],

@@ -554,7 +554,9 @@ def test_an_adapter_that_the_server_knows_is_read_again_once(make, vllm):
     vllm.calls.clear()
     sender.load(Path(sender.model), is_adapter=True)
     assert [path for path in vllm.paths if path != "/v1/models"] == [
-        *("/v1/unload_lora_adapter", "/v1/load_lora_adapter", "/reset_prefix_cache")
+        "/v1/unload_lora_adapter",
+        "/v1/load_lora_adapter",
+        "/reset_prefix_cache",
     ]
 
 

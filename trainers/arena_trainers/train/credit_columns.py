@@ -16,13 +16,23 @@ from arena_trainers.train.records import PARTS
 from arena_trainers.train.settings import SelfPlay
 
 ALWAYS = (
-    *("game", "episode", "seat", "turn", "group", "team"),
-    *("terminated", "truncated"),
+    "game",
+    "episode",
+    "seat",
+    "turn",
+    "group",
+    "team",
+    "terminated",
+    "truncated",
 )
 COUNTS = ("num_tokens", "row_length")
 ON_DEMAND = (
-    *("state_key", "action", "opponent", "role"),
-    *("tokens.entropy", "tokens.logprob"),
+    "state_key",
+    "action",
+    "opponent",
+    "role",
+    "tokens.entropy",
+    "tokens.logprob",
 )
 PROVIDED = (
     *ALWAYS,
@@ -32,8 +42,14 @@ PROVIDED = (
 )
 BRANCH_COLUMNS = ("parent", "branch", "unselected")
 PER_BATCH_IDS = (
-    *("group", "episode", "rollout", "parent"),
-    *("state_key", "action", "opponent", "role"),
+    "group",
+    "episode",
+    "rollout",
+    "parent",
+    "state_key",
+    "action",
+    "opponent",
+    "role",
 )  # the same number means something else in the next batch
 FUNCTION = "set columns={'NAME': 'my_module:my_function'}"
 CRITICS = (

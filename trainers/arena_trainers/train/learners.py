@@ -126,8 +126,8 @@ class Learners(TrainerCallback):
     def use(self, learner: int, model: Any = None) -> Any:
         """The model with the adapter of a learner; all adapters stay trainable."""
         self.model.set_adapter(self.names[learner])
-        for p in chain(*self.weights):
-            p.requires_grad_(True)
+        for weight in chain(*self.weights):
+            weight.requires_grad_(True)
         return model
 
     def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Policy:
@@ -172,17 +172,15 @@ class Learners(TrainerCallback):
         Raises:
             ValueError: a row of a role or seat without a learner.
         """
-        single_name = (
-            self.names if len(self.names) == 1 else []
-        )  # also of turns of one call
         for row in rows:
-            role = row.role or f"seat_{(row.trajectory or (0, 0))[1]}"
-            matching_names = [
-                name for name in (role, *single_name) if name in self.names
-            ]
-            if not matching_names:
+            _, seat = row.trajectory or (0, 0)
+            role = row.role or f"seat_{seat}"
+            if role in self.names:
+                row.learner = self.names.index(role)
+            elif len(self.names) == 1:  # also of turns of one call
+                row.learner = 0
+            else:
                 raise ValueError(f"want a learner for {role!r}, roles has {self.names}")
-            row.learner = self.names.index(matching_names[0])
         updated = self.updated(step) if trains else range(len(self.names))
         return [row for row in rows if row.learner in updated]
 
@@ -214,7 +212,7 @@ class Learners(TrainerCallback):
         """Brings `factors` up to date, after the update of a learner."""
         batch, trainer = self.batch, self.trainer
         mine = (batch["learner"] == learner) & batch["tool_mask"].any(dim=1)
-        part = {k: v[mine] for k, v in batch.items() if v.dim()}
+        part = {name: column[mine] for name, column in batch.items() if column.dim()}
         if len(part["learner"]):
             with torch.no_grad():
                 ids, mask, width = prompts_with_replies(part)
@@ -237,11 +235,10 @@ class Learners(TrainerCallback):
 
     def anchored(self, loss: torch.Tensor) -> torch.Tensor:
         """The loss with a gradient for all adapters, which DDP sums over the processes."""
-        return (
-            loss
-            if self.is_alone
-            else loss + 0 * sum(map(torch.sum, chain(*self.weights)))
-        )
+        if self.is_alone:
+            return loss
+        zero: torch.Tensor = 0 * sum(weight.sum() for weight in chain(*self.weights))
+        return loss + zero
 
     def split(self, optimizer: Any) -> None:
         """Gives each learner groups of its own in an optimizer, with its learning rate."""
@@ -267,11 +264,11 @@ class Learners(TrainerCallback):
     ) -> None:
         """Logs the gradients; an adapter without one is not moved."""
         for name, weights in zip(self.names, self.weights, strict=True):
-            grads = [p.grad for p in weights if p.grad is not None]
-            norm = float(sum(g.norm() ** 2 for g in grads)) ** 0.5
+            gradients = [x.grad for x in weights if x.grad is not None]
+            norm = float(sum(gradient.norm() ** 2 for gradient in gradients)) ** 0.5
             if norm == 0:
-                for p in weights:
-                    p.grad = None
+                for weight in weights:
+                    weight.grad = None
             self._log(name, "grad_norm", norm)
 
     def measure(
@@ -370,14 +367,9 @@ class WholeLearners(Learners):
 
     def _check_fit(self, name: str, model: Any) -> None:
         """Raises ValueError for a model of other shapes than the first."""
-        shapes = [
-            {n: tuple(p.shape) for n, p in m.named_parameters() if "learners." not in n}
-            for m in (self.model, model)
-        ]
-        for key in sorted({*shapes[0], *shapes[1]}):
-            first_shape, own_shape = (
-                shapes_of_model.get(key) for shapes_of_model in shapes
-            )
+        first_shapes, own_shapes = _shapes(self.model), _shapes(model)
+        for key in sorted({*first_shapes, *own_shapes}):
+            first_shape, own_shape = first_shapes.get(key), own_shapes.get(key)
             if first_shape != own_shape:
                 raise ValueError(
                     f"want {key} of {name!r} in the shape {first_shape} of the first role's "
@@ -412,6 +404,15 @@ class WholeLearners(Learners):
             self._check_fit(name, saved)
             model.load_state_dict(saved.state_dict(), strict=False)
         return True
+
+
+def _shapes(model: Any) -> dict[str, tuple[int, ...]]:
+    """The shape of each weight of a model, without those of further learners."""
+    return {
+        name: tuple(weight.shape)
+        for name, weight in model.named_parameters()
+        if "learners." not in name
+    }
 
 
 def earlier_gaps(

@@ -163,39 +163,43 @@ def turn_records(
     functions = functions or {}
     reads_states = bool(functions) or not OF_STATES.isdisjoint(columns)
     records: list[TurnRecord] = []
-    played = zip(episodes, games, seats, strict=True)
-    for number, (episode, game, policies) in enumerate(played):
+    for number, (episode, game, policies) in enumerate(
+        zip(episodes, games, seats, strict=True)
+    ):
         states = turn_states(episode, rules[game]) if reads_states else []
         first = len(records)
-        more = Counter[int]()  # generations of each seat beyond one per turn
+        extra_calls = Counter[int]()  # generations of each seat beyond one per turn
         for place, turn in enumerate(episode.turns):
-            before = turn.index + more[turn.seat]
+            turn_number = turn.index + extra_calls[turn.seat]
             calls = _spoken_calls(turn)
-            more[turn.seat] += len(calls) - 1
-            if place < (episode.branch or 0) or policies[turn.seat] != SELF:
+            extra_calls[turn.seat] += len(calls) - 1
+            is_of_parent = place < (episode.branch or 0)
+            if is_of_parent or policies[turn.seat] != SELF:
                 continue
             if not calls:
-                _pay_before(records, (number, place), episode, branching)
+                _pay_before(records, number, place, episode, branching)
                 continue
-            fields = _place_fields(episode, place, branching)
-            fields |= {"game": game, "episode": number, "turn": before}
-            fields["opponent"] = other_seats(policies, turn.seat)
-            values = {}
-            if functions:
-                call_arguments = episode, turn, states[place], rules[game]
-                values = supplied_by(functions, *call_arguments)
+            fields = {
+                **_place_fields(episode, place, branching),
+                "game": game,
+                "episode": number,
+                "turn": turn_number,
+                "opponent": other_seats(policies, turn.seat),
+            }
             make_records = _call_records if turn.generations else _turn_record
-            for record in make_records(episode, turn, columns, fields):
-                if reads_states:
-                    record = _with_columns(
-                        record, turn, states[place], rules[game], columns
-                    )
-                if functions:
-                    pays = record.call in (-1, calls[-1])
-                    record = with_supplied(
-                        record, values if pays else without_rewards(values)
-                    )
-                records.append(record)
+            new = list(make_records(episode, turn, columns, fields))
+            if reads_states:
+                state, game_rules = states[place], rules[game]
+                new = [
+                    _with_columns(record, turn, state, game_rules, columns)
+                    for record in new
+                ]
+            if functions:
+                values = supplied_by(functions, episode, turn, state, game_rules)
+                # the last call of a turn gets its reward
+                new[:-1] = [with_supplied(r, without_rewards(values)) for r in new[:-1]]
+                new[-1] = with_supplied(new[-1], values)
+            records += new
         if "features" in columns:
             records[first:] = _with_end_features(records[first:], episode, rules[game])
     return records
@@ -238,7 +242,8 @@ def _spoken_calls(turn: Turn) -> list[int]:
 
 def _pay_before(
     records: list[TurnRecord],
-    where: tuple[int, int],
+    number: int,
+    place: int,
     episode: Episode,
     branching: Branching | None,
 ) -> None:
@@ -246,7 +251,8 @@ def _pay_before(
 
     Args:
         records: so far; one is replaced.
-        where: number of the episode, and place of the turn in it.
+        number: of the episode.
+        place: of the turn in it.
         episode: the episode.
         branching: where episodes branched, if they did.
 
@@ -259,7 +265,6 @@ def _pay_before(
             "candidates cannot differ; give shorter prompts (--rules false, --history state), "
             "a model with a longer context, or leave branch out"
         )
-    number, place = where
     turn = episode.turns[place]
     for i in range(len(records) - 1, -1, -1):
         if records[i].episode != number:

@@ -232,19 +232,15 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         args, games, clock = self.args, self.games, self.clock
         if path := reference_folder(args):
             check_reference(path, self.ref_model, self._tokenizer)
-        process = self.accelerator.process_index
         self.policy = self._learner()
         device = self.accelerator.device
         games.place_opponents(self.policy, device)
         check_reward_models(games.functions, self._tokenizer, args)
-        models = load_reward_models(games.functions, device)
+        reward_models = load_reward_models(games.functions, device)
         self.tasks = Tasks(games, args)
-        agent = self.agent
-        if self.learners is not None:
-            player = self.learners.player(self.policy, clock, agent)
-            agent = lambda _: player  # noqa: E731
-        matched = self.accelerator, self.policy, clock, agent
-        self.matching = Matching(games, args, *matched)
+        self.matching = Matching(
+            games, args, self.accelerator, self.policy, clock, self._agent()
+        )
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, clock)
         check_replies(args, self.policy)
@@ -252,13 +248,39 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         self.checkpoint_files = CheckpointFiles(self)
         critic = None if args.critic is None else make_critic(self)
         self.tokens = critic if isinstance(critic, TokenCritic) else None
-        sizes = self.num_generations_eval, self.num_generations
-        seating = self.matching, self.tasks
-        self.player = Player(args, games, *seating, process, sizes, clock)
-        most = self.forward.max_tokens
-        self.credit = BatchCredit(args, games, critic, models, clock, most)
+        self.player = Player(
+            args,
+            games,
+            self.matching,
+            self.tasks,
+            process=self.accelerator.process_index,
+            group_sizes=(self.num_generations_eval, self.num_generations),
+            clock=clock,
+        )
+        self.credit = BatchCredit(
+            args,
+            games,
+            critic,
+            reward_models,
+            clock,
+            max_tokens=self.forward.max_tokens,
+        )
         self.async_player = AsyncPlayer(self) if args.asynchronous else None
-        self.filter = Filter(args, games, self.player, self.credit, process, clock)
+        self.filter = Filter(
+            args,
+            games,
+            self.player,
+            self.credit,
+            process=self.accelerator.process_index,
+            clock=clock,
+        )
+
+    def _agent(self) -> Callable[[Policy], Policy] | None:
+        """Makes what plays from the policy that learns; one player for several learners."""
+        if self.learners is None:
+            return self.agent
+        player = self.learners.player(self.policy, self.clock, self.agent)
+        return lambda _: player
 
     def _learner(self) -> LMPolicy:
         return LMPolicy(
@@ -287,10 +309,8 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         """A batch from its starts to TRL's loss: play, filter, credit, rows."""
         trains, step = self.model.training, self.state.global_step
         model = self.policy.model
-        with (
-            self.sharded_weights.weights_for_play(),
-            evaluating(model),
-        ):  # for the critic, too
+        # for the critic, too
+        with self.sharded_weights.weights_for_play(), evaluating(model):
             self.credit.step = step
             played = (self.async_player or self.player).play(inputs, step, trains)
             selected = self.filter(played)

@@ -79,7 +79,8 @@ class TokenCritic(TrainerCallback):
     ) -> None:
         check_int("hidden_size", hidden_size, 1, 10_000)
         for name, value in (
-            *(("learning_rate", learning_rate), ("loss_weight", loss_weight)),
+            ("learning_rate", learning_rate),
+            ("loss_weight", loss_weight),
             ("clip", clip or 0),
         ):
             check_number(name, value, 0)

@@ -61,13 +61,11 @@ class Teacher:
             TurnRequest.at(game, s, self.options) for pair in pairs for s in pair
         ]
         probs = self._probs(requests) if requests else []
-        for own_probs, other_probs, request in zip(
-            probs[::2], probs[1::2], requests[::2], strict=True
+        for request, own_probs, other_probs in zip(
+            requests[::2], probs[::2], probs[1::2], strict=True
         ):
-            if (
-                max(abs(a - b) for a, b in zip(own_probs, other_probs, strict=True))
-                > TINY
-            ):
+            gaps = [abs(a - b) for a, b in zip(own_probs, other_probs, strict=True)]
+            if max(gaps) > TINY:
                 raise ValueError(
                     f"teacher {self.policy.name!r} reads what seat {request.seat} of "
                     f"{game!r} cannot know: it acts otherwise in states that look "
@@ -96,23 +94,21 @@ class Teacher:
         probs = dict(zip(requests, self._probs([*requests.values()]), strict=True))
         policy = self.trainer.policy
         wrap = reply_format_named(self.trainer.args.reply_format).wrap
-        replies = {
-            (i, a): [
-                *policy.chat.reply_ids(rows[i].prompt_ids, wrap(text)),
-                policy.eos_ids[0],
-            ]
-            for i, key in enumerate(key_of_row)
-            for a, text in enumerate(requests[key].legal if key is not None else ())
-        }
+        replies: dict[tuple[int, int], list[int]] = {}  # by row and action
+        for i, key in enumerate(key_of_row):
+            if key is not None:
+                for action, text in enumerate(requests[key].legal):
+                    ids = policy.chat.reply_ids(rows[i].prompt_ids, wrap(text))
+                    replies[i, action] = [*ids, policy.eos_ids[0]]
         num_actions = max(
             (len(request.legal) for request in requests.values()), default=1
         )
         longest = max(map(len, replies.values()), default=1)
         teacher_probs = torch.zeros(len(rows), num_actions)
         tokens = torch.full((len(rows), num_actions, longest), -1)
-        for (i, a), ids in replies.items():
-            teacher_probs[i, a] = probs[key_of_row[i]][a]
-            tokens[i, a, : len(ids)] = torch.tensor(ids)
+        for (i, action), reply_ids in replies.items():
+            teacher_probs[i, action] = probs[key_of_row[i]][action]
+            tokens[i, action, : len(reply_ids)] = torch.tensor(reply_ids)
         return teacher_probs.to(device), tokens.to(device)
 
     def _requests(

@@ -9,6 +9,8 @@ from arena_trainers.losses import Seen, Term
 from arena_trainers.train.losses.averages import averaged
 from arena_trainers.train.losses.teacher import Teacher
 from arena_trainers.train.parts import TermLoop
+from arena_trainers.train.rows import TrainingRow
+from arena_trainers.train.score.scores import TokenScores
 from arena_trainers.train.score.tensors import loss_mask
 
 
@@ -28,9 +30,12 @@ class LossTerms:
         step = self.trainer.state.global_step
         return [term for term in self.terms if term.weight.at(step)]
 
-    def columns(self, rows: Sequence[Any], completion_ids: Any) -> dict[str, Any]:
+    def columns(
+        self, rows: Sequence[TrainingRow], completion_ids: torch.Tensor
+    ) -> dict[str, Any]:
         """Further columns of the batch of these rows, for the terms that read them."""
-        trainer, columns = self.trainer, {}
+        trainer = self.trainer
+        columns: dict[str, Any] = {}
         step, device = trainer.state.global_step, completion_ids.device
         selected, places = trainer.last_selected, [row.place for row in rows]
         if self.needs("invalid", step):
@@ -47,17 +52,18 @@ class LossTerms:
             )
         for term, teacher in self.teachers.items():
             if not term.weight.is_over(step):
-                teacher_columns = teacher.columns(rows, device)
-                for name, column in zip(("probs", "ids"), teacher_columns, strict=True):
-                    columns[f"arena_teacher_{term.name}_{name}"] = column
+                probs, ids = teacher.columns(rows, device)
+                columns[f"arena_teacher_{term.name}_probs"] = probs
+                columns[f"arena_teacher_{term.name}_ids"] = ids
         return columns
 
-    def loss(self, active: Sequence[Term], inputs: dict[str, Any], scores: Any) -> Any:
+    def loss(
+        self, active: Sequence[Term], inputs: dict[str, Any], scores: TokenScores
+    ) -> Any:
         """The weighted sum of the terms' means, of `columns` and the policy's `TokenScores`."""
         trainer, logps = self.trainer, scores.logprobs
         old = inputs.get("old_per_token_logps")
         mask = loss_mask(inputs)
-        common = mask, inputs["advantages"], (trainer.epsilon_low, trainer.epsilon_high)
         optional = {
             "old": logps.detach() if old is None else old,
             "reference": inputs.get("ref_per_token_logps"),
@@ -69,10 +75,18 @@ class LossTerms:
         if not mask.any():  # placeholder rows alone
             return total
         for term in active:
-            inputs_of_term = {name: optional[name] for name in term.needs - {"teacher"}}
+            inputs_of_term: dict[str, Any] = {
+                name: optional[name] for name in term.needs - {"teacher"}
+            }
             if term in self.teachers:
                 inputs_of_term["teacher"] = self.teachers[term].choice(inputs)
-            per_token = term.function(logps, Seen(*common, **inputs_of_term))
+            loss_inputs = Seen(
+                mask=mask,
+                advantages=inputs["advantages"],
+                clip=(trainer.epsilon_low, trainer.epsilon_high),
+                **inputs_of_term,
+            )
+            per_token = term.function(logps, loss_inputs)
             if term.surrogate and "importance_sampling_ratio" in inputs:  # as TRL's
                 per_token = per_token * inputs["importance_sampling_ratio"]
             mean = averaged(per_token, mask, trainer, inputs)
