@@ -65,7 +65,7 @@ def test_supplied_parts_are_in_rollouts_replays_and_metrics_and_add_up(
     sums = [sum(earned.rewards.values()) for _, earned in shown]
     assert sums == pytest.approx(trainer.last_turns.reward.tolist())
     said = labels(trainer)
-    kind = "rewards" if weight else "without_rewards"
+    kind = "rewards" if weight else "unpaid"
     factor = weight or 1
     found = [getattr(earned, kind).get("judge", 0) for _, earned in shown]
     assert found == [factor * x for x in said]

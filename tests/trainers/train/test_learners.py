@@ -279,13 +279,11 @@ def test_a_learner_has_its_own_learning_rate_and_kl_weight(make):
     assert {"grad_norm", "advantage", "kl"} == {
         key.rpartition("/")[2] for key in logged if "learner/worker/" in key
     }
-    beta = trainer.learners.beta_of({"learner": torch.tensor([0, 1, 0])})
-    assert beta == pytest.approx(0.2)
-    assert (beta * torch.ones(3, 1)).tolist() == [
-        [0.0],
-        [pytest.approx(0.2)],
-        [0.0],
-    ]
+    term = trainer.learners.kl_term({"learner": torch.tensor([0, 1, 0])})
+    assert term != 0.0
+    for product in (term * torch.ones(3, 2), torch.ones(3, 2) * term):
+        assert product[:, 0].tolist() == [0.0, pytest.approx(0.2), 0.0]
+    assert trainer.learners.kl_term({"learner": torch.tensor([0, 0])}) == 0.0
 
 
 @pytest.mark.parametrize(
