@@ -89,9 +89,8 @@ class BatchCredit:
         weights = self.weights
         for part in self.parts:
             payments = [r.rewards[part.name] for r in records if part.name in r.rewards]
-            mean = math.fsum(payments) / max(
-                len(payments), 1
-            )  # over turns, not their calls
+            # over turns, not their calls
+            mean = math.fsum(payments) / max(len(payments), 1)
             self.metrics[f"arena/reward/{part.name}"] = mean
             self.metrics[f"arena/reward/{part.name}/weight"] = weights[part.name]
             if trains and records and part.sign:

@@ -77,9 +77,8 @@ class GamePlan:
         self.max_turns: int | None = entry.get("max_turns")
         self.weight: float = entry.get("weight", 1.0)
         limit = {} if self.max_turns is None else {"max_turns": self.max_turns}
-        description = ", ".join(
-            f"{k}={v}" for k, v in sorted({**self.params, **limit}.items())
-        )
+        parameters = sorted({**self.params, **limit}.items())
+        description = ", ".join(f"{name}={value}" for name, value in parameters)
         self.name = f"{self.id}({description})" if description else self.id
         env = make(self.id, max_turns=self.max_turns, **self.params)
         self.game = env.game
@@ -89,15 +88,10 @@ class GamePlan:
         if self.has_own or not assigns_seats(args.opponents):
             opponents = entry.get("opponents", args.opponents)
             self.seats = _checked_seats(opponents, self.id, num_players)
-        self.learners = [s == "self" for s in self.seats or ["self"] * num_players]
-        self.lineups = [self.seats] if self.seats and {*self.seats} != {SELF} else []
-        if self.seats is None and not names_matchmaker(args.opponents):
-            seats = range(num_players)
-            opponents = args.opponents
-            self.lineups = [
-                [SELF if s == learner_seat else opponents for s in seats]
-                for learner_seat in seats
-            ]
+        self.learners = [
+            policy == SELF for policy in self.seats or [SELF] * num_players
+        ]
+        self.lineups = _lineups(self.seats, args.opponents, num_players)
         # one function for all episodes, so that they share their caches
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
         self._prompt_options = args.prompt_options
@@ -111,6 +105,22 @@ class GamePlan:
             env = make(self.id, max_turns=max_turns, **self.params)
             self._cut[max_turns] = PromptWrapper(env, **self._prompt_options).clone
         return self._cut[max_turns]
+
+
+def _lineups(
+    seats: list[str] | None, opponents: Any, num_players: int
+) -> list[list[str]]:
+    """The fixed line-ups that a learner faces, see `GamePlan`."""
+    if seats is not None:
+        return [] if {*seats} == {SELF} else [seats]
+    if names_matchmaker(opponents):
+        return []
+    lineups = []
+    for learner_seat in range(num_players):
+        lineup = [opponents] * num_players
+        lineup[learner_seat] = SELF
+        lineups.append(lineup)
+    return lineups
 
 
 def numbered_names(plans: Sequence[GamePlan]) -> list[str]:

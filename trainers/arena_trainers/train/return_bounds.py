@@ -48,10 +48,8 @@ def part_bounds(game: AnyGame, args: SelfPlay) -> dict[str, tuple[float, float]]
     low, high = bounds_of(game)
     limited = [s for s in args.games if isinstance(s, dict) and s.get("max_turns")]
     if limited or args.curriculum is not None:
-        low, high = (
-            min(low, 0.0),
-            max(high, 0.0),
-        )  # an episode may be cut before any payment
+        # an episode may be cut before any payment
+        low, high = min(low, 0.0), max(high, 0.0)
     if pays_early(game):
         low, high = low - max(high, 0.0), high - min(low, 0.0)
     invalid = {

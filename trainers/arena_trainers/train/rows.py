@@ -13,11 +13,8 @@ from arena_credit import TurnBatch
 from arena_trainers.train.records import TurnRecord
 from arena_wrappers.records import Episode
 
-PER_TOKEN_LOSSES = (
-    "dapo",
-    "cispo",
-    "vespo",
-)  # of TRL: every token weighs 1 / all tokens
+# of TRL: every token weighs 1 / all tokens
+PER_TOKEN_LOSSES = ("dapo", "cispo", "vespo")
 # of TRL: the mean over rows of means over their tokens
 PER_ROW_LOSSES = ("grpo", "sapo")
 
@@ -46,9 +43,8 @@ class TrainingRow:
     mask: Sequence[int] | None = None
     trajectory: tuple[int, int] | None = None
     logprobs: Sequence[float] = ()
-    place: int = (
-        -1
-    )  # of the turn among the records of its process; -1 for several or none
+    # of the turn among the records of its process; -1 for several or none
+    place: int = -1
     role: str = ""  # of the generation, if its turn had several
     learner: int = 0  # index of the adapter that is trained, where there are several
 

@@ -12,9 +12,8 @@ from arena_trainers.train.games import GamePlan
 from arena_trainers.train.records import PARTS
 from arena_trainers.train.settings import SelfPlay
 
-MAX_CRITIC_STATES = (
-    100_000  # of a game: a batch asks for the probabilities of all its prompts
-)
+# of a game: a batch asks for the probabilities of all its prompts
+MAX_CRITIC_STATES = 100_000
 
 
 def check_exact(args: SelfPlay, plans: Sequence[GamePlan]) -> None:

@@ -191,9 +191,8 @@ class AsyncPlayer:
         self._read: deque[list[Any]] = deque()  # batches of the loader
         self._starts: deque[list[Any]] = deque()  # of the batch that is next, and later
         self._number = 0  # of the batch that is next
-        self._jobs: deque[tuple[Job, futures.Future[FinishedJob]]] = (
-            deque()
-        )  # in flight
+        # in flight
+        self._jobs: deque[tuple[Job, futures.Future[FinishedJob]]] = deque()
         self._resumed: int | None = None  # version that plays what was in flight
         self._pool: Any = None
         self._play: Callable[[Job], FinishedJob]

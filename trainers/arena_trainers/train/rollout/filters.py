@@ -20,6 +20,7 @@ from arena_trainers.train.records import (
     PlayedBatch,
     RecordsByProcess,
     SelectedTurns,
+    rows_of_process,
     turn_batch,
 )
 from arena_trainers.train.rollout.player import Player
@@ -101,17 +102,20 @@ class Filter:
             invalid = np.array([turn.is_invalid for turn in turns])
             is_trained = clean_wins(batch, invalid, self.args.oversample, rng)
         trajectories = np.stack([batch.episode, batch.seat], axis=1)
-        num_trained, num = (
-            len(np.unique(p, axis=0)) for p in (trajectories[is_trained], trajectories)
-        )
+        num_played = len(np.unique(trajectories, axis=0))
+        num_kept = len(np.unique(trajectories[is_trained], axis=0))
         left_out = invalid[~is_trained]
         metrics = {
             **selected.metrics,
-            "arena/trained_trajectories": num_trained / num,
+            "arena/trained_trajectories": num_kept / num_played,
             "arena/left_out_invalid": float(left_out.mean()) if left_out.size else 0.0,
         }
-        places = iter(is_trained.tolist())
-        shares = [[turn for turn in share if next(places)] for share in selected.shares]
+        shares = []
+        for rank, share in enumerate(selected.shares):
+            rows = rows_of_process(selected.shares, rank)
+            shares.append(
+                [turn for row, turn in zip(rows, share, strict=True) if is_trained[row]]
+            )
         return selected._replace(shares=shares, metrics=metrics)
 
     def _flat_starts(self, shares: RecordsByProcess) -> dict[tuple[int, int], bool]:

@@ -269,31 +269,34 @@ class Forward:
     ) -> TokenScores:
         inner = self.inner(model)
         scores_by_row: dict[int, list[torch.Tensor]] = {}
-        sizes = [
-            len(chunk)
-            * (max(len(r.prompt) for r in chunk) + max(r.tail for r in chunk))
-            for chunk in chunks
-        ]
-        layers = bool(
-            self.trainer.args.gradient_checkpointing
-        )  # run again by themselves
+        sizes = []  # tokens, padding included
+        for chunk in chunks:
+            longest_prompt = max(len(row.prompt) for row in chunk)
+            longest_tail = max(row.tail for row in chunk)
+            sizes.append(len(chunk) * (longest_prompt + longest_tail))
+        # layers that are checkpointed run again by themselves
+        checkpoints_layers = bool(self.trainer.args.gradient_checkpointing)
         for i, chunk in enumerate(chunks):
             if chunk is chunks[-1]:
                 # Through the wrapper of a distributed run, once for each backward pass. Its
                 # backward comes first, so that its activations go before others come back.
                 scores = self._score_chunk(model, chunk, compute_entropy)
-            elif not layers and (
+            elif not checkpoints_layers and (
                 sum(sizes[i:]) <= self.max_tokens  # of several learners
                 or self._fits_memory(sizes[i] + max(sizes))
             ):
                 scores = self._score_chunk(inner, chunk, compute_entropy)
             else:
-                args = inner, chunk, compute_entropy
-                scores = checkpoint(self._score_again, *args, use_reentrant=False)
+                scores = checkpoint(
+                    self._score_again,
+                    inner,
+                    chunk,
+                    compute_entropy,
+                    use_reentrant=False,
+                )
             scores_by_row.update(unpacked(scores, chunk))
-        columns = zip(
-            *(scores_by_row[i] for i in range(len(scores_by_row))), strict=True
-        )
+        in_order = [scores_by_row[i] for i in range(len(scores_by_row))]
+        columns = zip(*in_order, strict=True)
         logprobs, entropies, *values = (_padded(column, width) for column in columns)
         return TokenScores(
             logprobs, entropies if compute_entropy else None, None, *values

@@ -183,9 +183,8 @@ class MismatchCheck:
     def _warn(self, mean: float, largest: float) -> None:
         """Warns of a gap beyond rounding; again only if it has doubled."""
         args, option = self.trainer.args, changes_draws(self.trainer.args)
-        dtype = (
-            torch.bfloat16 if args.use_vllm else self._dtype
-        )  # an engine rounds alike
+        # an engine rounds as half precision does
+        dtype = torch.bfloat16 if args.use_vllm else self._dtype
         gap = largest if dtype == torch.float32 else mean
         is_wide = gap > tolerance(dtype) or option is not None
         if not is_wide or gap <= 2 * self._warned:

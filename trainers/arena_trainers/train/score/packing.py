@@ -86,7 +86,10 @@ def packed_rows(
     open_row: dict[bytes, PackedRow] = {}
     lengths = sorted({size - 1 for size in prompts})
     ids = input_ids.cpu()
-    for i in sorted(range(len(ids)), key=lambda i: -prompts[i] * share):
+    order = list(range(len(ids)))
+    if share:  # the longest first, as shorter ones are beginnings of it
+        order.sort(key=lambda i: -prompts[i])
+    for i in order:
         prompt = ids[i, start - prompts[i] : start - 1]
         keys = _beginnings(prompt, lengths) if share else [b"%d" % i]
         row = open_row.get(keys[-1])
