@@ -35,7 +35,7 @@ import typer
 from arena_credit import FlatPoolWarning, TurnBatch, estimate
 from arena_envs import GameEnv
 from arena_envs.games.rounds import Rounds
-from arena_trainers.train.critics import FeatureCritic
+from arena_trainers.train.critics.features import FeatureCritic
 from arena_trainers.train.records import TurnRecord, turn_batch, turn_records
 from arena_wrappers import Branching, PromptWrapper, play
 from arena_wrappers.policies import Reply, TurnRequest

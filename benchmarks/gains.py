@@ -19,7 +19,7 @@ from arena_trainers.runs.settings import JobConfig, build_configs
 from arena_trainers.runs.start import load_tokenizer, make_start
 from arena_trainers.terminal import Console
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.matching import PreparedGames, prepare_games
+from arena_trainers.train.prepared import PreparedGames, prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from comparing import (
     Mean,

@@ -40,7 +40,7 @@ from arena_trainers.lm import LMPolicy, lora_config, model_folder
 from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs.recipe import load_recipe
 from arena_trainers.runs.settings import build_configs
-from arena_trainers.train.matching import prepare_games
+from arena_trainers.train.prepared import prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import (
     Policy,

@@ -30,7 +30,7 @@ from arena_trainers.runs.recipe import load_recipe
 from arena_trainers.runs.settings import build_configs
 from arena_trainers.runs.start import load_tokenizer, make_start
 from arena_trainers.terminal import Console
-from arena_trainers.train.matching import prepare_games
+from arena_trainers.train.prepared import prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer
 
 SKIPPED = 10  # steps at the start, which are not measured

@@ -35,11 +35,11 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
 PLACES = {  # part: functions and methods, of this checkout or of an older one
-    "play": ["arena_trainers.train.batch:Player.play"],
-    "generation": ["arena_trainers.train.metrics:TimedBackend.generate"],
+    "play": ["arena_trainers.train.rollout.player:Player.play"],
+    "generation": ["arena_trainers.train.clock:TimedBackend.generate"],
     "credit": [
-        "arena_trainers.train.batch:BatchCredit.records",
-        "arena_trainers.train.batch:BatchCredit.__call__",
+        "arena_trainers.train.advantages:BatchCredit.records",
+        "arena_trainers.train.advantages:BatchCredit.__call__",
         "arena_trainers.train.trainer:TurnGRPOTrainer._log_play",
     ],
     "rows": [
@@ -49,8 +49,8 @@ PLACES = {  # part: functions and methods, of this checkout or of an older one
     ],
     "scoring": [
         "trl:GRPOTrainer._generate_and_score_completions",
-        "arena_trainers.train.forward:Forward.scored_before",
-        "arena_trainers.train.forward:Agreement.check",
+        "arena_trainers.train.score.forward:Forward.scored_before",
+        "arena_trainers.train.score.mismatch:MismatchCheck.check",
         "arena_trainers.train.trainer:TurnGRPOTrainer._log_rows",
     ],
     "loss": ["arena_trainers.train.trainer:TurnGRPOTrainer._compute_loss"],
@@ -146,7 +146,7 @@ def start(folder: Path) -> None:
     from arena_trainers.runs.settings import build_configs
     from arena_trainers.runs.start import load_tokenizer, make_start
     from arena_trainers.terminal import Console
-    from arena_trainers.train.matching import prepare_games
+    from arena_trainers.train.prepared import prepare_games
 
     job, args = build_configs(load_recipe("kuhn-tiny"), str(folder / "run"))
     games = prepare_games(args)

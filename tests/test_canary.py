@@ -497,7 +497,7 @@ def of_recipes(folder: Path) -> None:
 
 def of_checkpoints(folder: Path) -> None:
     from arena_trainers.checkpoint import MANIFEST, fault
-    from arena_trainers.train.matching import read_owned
+    from arena_trainers.train.state_files import read_owned
 
     for mutant in mutants({"files": {"a": {"size": 1, "sha256": "b"}}, "processes": 1}):
         (folder / MANIFEST).write_text(json.dumps(mutant))

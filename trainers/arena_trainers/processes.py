@@ -4,10 +4,7 @@ import os
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from transformers import TrainingArguments
+from typing import Any, Protocol
 
 
 @contextmanager
@@ -52,7 +49,14 @@ def sendable(error: Exception) -> Exception:
     return RuntimeError(f"{type(error).__name__}: {error}")
 
 
-def splits_weights(args: "TrainingArguments") -> bool:
+class ShardingOptions(Protocol):
+    """The options of transformers that split weights among processes."""
+
+    fsdp: Any
+    deepspeed: Any
+
+
+def splits_weights(args: ShardingOptions) -> bool:
     """Whether the run was started under FSDP or DeepSpeed's ZeRO-3."""
     if args.fsdp or os.environ.get("ACCELERATE_USE_FSDP") == "true":
         return True

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from arena_trainers.curricula import Outcome
-from arena_trainers.train.matching import CURRICULUM_FILE
+from arena_trainers.train.tasks import CURRICULUM_FILE
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 

@@ -77,10 +77,12 @@ def test_a_start_has_one_assignment_and_the_seat_that_learns_changes(
             assert turn.policy == seats[turn.seat]
     assert all(len(assigned) == 1 for assigned in groups.values())
     assert set.union(*groups.values()) == {("self", "self@0"), ("self@0", "self")}
-    learned = {(r.episode, r.seat) for r in trainer.last_kept.records}
+    learned = {(r.episode, r.seat) for r in trainer.last_selected.records}
     own = {(n, s.index("self")) for n, s in enumerate(trainer.last_played.seats)}
     assert learned == own
-    assert trainer.last_turns.opponent.tolist() == [0] * len(trainer.last_kept.records)
+    assert trainer.last_turns.opponent.tolist() == [0] * len(
+        trainer.last_selected.records
+    )
     logged = trainer._metrics["train"]
     (mean,) = logged["arena/kuhn_poker/against/self@0/return"]
     pairs = zip(trainer.last_episodes, trainer.last_played.seats, strict=True)
@@ -101,7 +103,7 @@ def test_opponents_are_numbered_by_who_plays_the_other_seats(matched, generated)
         credit_args={"pool": ["game", "opponent"]},
     )
     generated(trainer)
-    names = [record.opponent for record in trainer.last_kept.records]
+    names = [record.opponent for record in trainer.last_selected.records]
     assert set(names) == {("self",), ("random",)}
     numbers = trainer.last_turns.opponent.tolist()
     assert len(set(zip(names, numbers, strict=True))) == 2

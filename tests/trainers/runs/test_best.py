@@ -113,7 +113,7 @@ def test_a_run_tells_the_cpu_time_of_a_turn_by_part(run):
 def test_what_a_model_wrote_is_printed_escaped_and_cut(make_trainer, generated):
     trainer = make_trainer()
     generated(trainer)
-    record = trainer.last_kept.records[0]
+    record = trainer.last_selected.records[0]
     turns = trainer.last_episodes[record.episode].turns
     hostile = "\x1b[2J[bold]\nstep 5/5\u202e" + 300 * "x"
     turns[record.place] = replace(turns[record.place], reply=hostile)
@@ -123,7 +123,7 @@ def test_what_a_model_wrote_is_printed_escaped_and_cut(make_trainer, generated):
     reply = shown.splitlines()[2]
     assert reply.startswith(r"  reply: '\x1b[2J[bold]\nstep 5/5\u202exxx")
     assert reply.endswith("xxx'...")
-    advantage = float(trainer.last_credit.advantage[trainer.last_kept.rows[0]])
+    advantage = float(trainer.last_credit.advantage[trainer.last_selected.rows[0]])
     assert shown.endswith(f"; advantage {advantage:.3f}")
 
 

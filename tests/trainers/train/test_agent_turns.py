@@ -13,7 +13,7 @@ from arena_eval.rollouts import read_rollouts, write_rollouts
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.data.rollouts import turn_credits
 from arena_trainers.train import turn_batch, turn_records
-from arena_trainers.train.records import training_rows
+from arena_trainers.train.rows import training_rows
 from arena_wrappers import AgentPolicy, Ask, Generation, Reply, play
 from arena_wrappers.policies import agents
 
@@ -188,7 +188,7 @@ def test_the_last_call_of_a_turn_gets_its_rewards():
 def test_agents_train_with_rewards_and_against_past_selves(trained, options):
     trainer = trained(None, agent_name="planner_worker", save_steps=1, **options)
     assert trainer.state.global_step == 2
-    records = trainer.last_kept.records
+    records = trainer.last_selected.records
     if "rewards" in options:
         paid = [record.rewards.get("length") for record in records]
         assert [x is not None for x in paid] == [r.call == 1 for r in records]

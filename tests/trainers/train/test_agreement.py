@@ -10,23 +10,35 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.train import TrainingRow
-from arena_trainers.train import forward as forward_module
-from arena_trainers.train.forward import checked_rows
+from arena_trainers.train.score import forward as forward_module
+from arena_trainers.train.score import mismatch
+from arena_trainers.train.score.mismatch import checked_rows
+from arena_trainers.train.score.packing import model_inputs
 
 # random models never win
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 SIZES = {
-    **{"vocab_size": 1000, "hidden_size": 32, "intermediate_size": 48},
-    **{"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2},
-    **{"head_dim": 8, "max_position_embeddings": 256, "pad_token_id": 0},
-    **{"state_size": 8, "conv_kernel": 4, "word_embed_proj_dim": 32, "ffn_dim": 48},
+    "vocab_size": 1000,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 256,
+    "pad_token_id": 0,
+    "state_size": 8,
+    "conv_kernel": 4,
+    "word_embed_proj_dim": 32,
+    "ffn_dim": 48,
 }
 OWN = {
     "ctrl": {"n_embd": 32, "n_layer": 2, "n_head": 4, "dff": 48, "n_positions": 256},
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256},
     "recurrent_gemma": {
-        **{"lru_width": 32, "attention_window_size": 6},
+        "lru_width": 32,
+        "attention_window_size": 6,
         "block_types": ["recurrent", "attention"],
     },
     "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
@@ -101,8 +113,18 @@ def padded():
 @pytest.mark.parametrize(
     "model_type",
     [
-        *("hunyuan_v1_dense", "biogpt", "ctrl", "gpt2", "opt", "bloom", "qwen3"),
-        *("mamba", "falcon_mamba", "rwkv", "recurrent_gemma", "mixtral"),
+        "hunyuan_v1_dense",
+        "biogpt",
+        "ctrl",
+        "gpt2",
+        "opt",
+        "bloom",
+        "qwen3",
+        "mamba",
+        "falcon_mamba",
+        "rwkv",
+        "recurrent_gemma",
+        "mixtral",
     ],
 )
 @pytest.mark.filterwarnings("ignore:TRL's fused output layer switched off")
@@ -115,7 +137,7 @@ def test_padded_rows_train_as_rows_of_their_own(
     router = {"router_aux_loss_coef": 0.0} if model_type == "mixtral" else {}
     trainer = trainer_of(model_type, max_tokens_per_forward=bound, **router)
     rows = [TrainingRow(p, r, None, 0.0) for p, r in zip(PROMPTS, REPLIES, strict=True)]
-    trainer.forward.agreement.check(rows)
+    trainer.forward.mismatch_check.check(rows)
     model = trainer.model
     logprobs, _, _ = trainer._get_per_token_logps_and_entropies(model, *padded(), 3)
     wanted = [alone(model, p, r) for p, r in zip(PROMPTS, REPLIES, strict=True)]
@@ -134,7 +156,7 @@ def test_trls_layer_is_switched_off_where_it_lacks_a_transform(trainer_of):
     trainer = trainer_of("recurrent_gemma")
     said = warned(trainer.train)
     assert any("TRL's fused output layer switched off" in text for text in said)
-    assert not trainer.forward.way.fused
+    assert not trainer.forward.mode.fused
     assert trainer.state.log_history[0]["arena/sampling_gap/max"] < 1e-4
 
 
@@ -158,7 +180,7 @@ def test_one_row_that_is_off_is_seen_beside_exact_ones_in_half_precision(
     trainer_of, monkeypatch
 ):
     """As left padding without positions: only the padded row is wrong."""
-    real = forward_module.model_inputs
+    real = model_inputs
 
     def counted_from_the_edge(packed):
         inputs = real(packed)
@@ -166,12 +188,12 @@ def test_one_row_that_is_off_is_seen_beside_exact_ones_in_half_precision(
         return {**inputs, "position_ids": torch.arange(width).expand(len(packed), -1)}
 
     monkeypatch.setattr(forward_module, "model_inputs", counted_from_the_edge)
-    monkeypatch.setattr(forward_module, "may_share_prompts", lambda model: False)
+    monkeypatch.setattr(mismatch, "may_share_prompts", lambda model: False)
     trainer = trainer_of("gpt2", bf16=True)
     prompts = [list(range(10, 130)), PROMPTS[1]]
     rows = [TrainingRow(p, REPLIES[1], None, 0.0) for p in prompts]
     with pytest.raises(ValueError, match="plain forward pass of gpt2"):
-        trainer.forward.agreement.check(rows)
+        trainer.forward.mismatch_check.check(rows)
 
 
 def test_sharing_is_switched_off_where_it_is_not_exact(trainer_of, monkeypatch):
@@ -190,15 +212,15 @@ def test_sharing_is_switched_off_where_it_is_not_exact(trainer_of, monkeypatch):
 
     monkeypatch.setattr(attention, "forward", windowed)
     rows = [TrainingRow(p, r, None, 0.0) for p, r in zip(PROMPTS, REPLIES, strict=True)]
-    (text,) = warned(lambda: trainer.forward.agreement.check(rows))
+    (text,) = warned(lambda: trainer.forward.mismatch_check.check(rows))
     assert text.startswith("prompt sharing switched off: with this model its log-prob")
-    assert not trainer.forward.way.shared
+    assert not trainer.forward.mode.shared
 
 
 def test_an_architecture_beyond_any_list_shares_its_prompts(trainer_of):
     trainer = trainer_of("hunyuan_v1_dense")
     trainer.train()
-    assert trainer.forward.way == (True, True)
+    assert trainer.forward.mode == (True, True)
 
 
 def test_the_check_is_made_again_when_rows_have_doubled(trainer_of, monkeypatch):
@@ -212,7 +234,7 @@ def test_the_check_is_made_again_when_rows_have_doubled(trainer_of, monkeypatch)
 
     monkeypatch.setattr(trainer.forward, "score_rows", noted)
     for length in (10, 19, 20, 12, 41):
-        trainer.forward.agreement.check(
+        trainer.forward.mismatch_check.check(
             [TrainingRow([4] * (length - 2), [5, 6], None, 0.0)]
         )
     assert lengths == [10, 20, 41]
@@ -223,7 +245,7 @@ def test_the_check_changes_neither_weights_nor_random_numbers(trainer_of):
     before = {name: x.clone() for name, x in trainer.model.state_dict().items()}
     trainer.model.train()
     state = torch.get_rng_state()
-    trainer.forward.agreement.check([TrainingRow([4, 5, 6, 7], [8, 9], None, 0.0)])
+    trainer.forward.mismatch_check.check([TrainingRow([4, 5, 6, 7], [8, 9], None, 0.0)])
     assert torch.equal(torch.get_rng_state(), state)
     assert trainer.model.training
     for name, weight in trainer.model.state_dict().items():
@@ -300,8 +322,11 @@ def test_a_policy_that_plays_with_other_weights_is_noticed(trainer_of, monkeypat
     [
         {"rope_type": "dynamic", "factor": 2.0},
         {
-            **{"rope_type": "longrope", "original_max_position_embeddings": 8},
-            **{"short_factor": [1.0] * 4, "long_factor": [2.0] * 4, "factor": 2.0},
+            "rope_type": "longrope",
+            "original_max_position_embeddings": 8,
+            "short_factor": [1.0] * 4,
+            "long_factor": [2.0] * 4,
+            "factor": 2.0,
         },
     ],
     ids=lambda rope: rope["rope_type"],
@@ -309,11 +334,11 @@ def test_a_policy_that_plays_with_other_weights_is_noticed(trainer_of, monkeypat
 def test_rows_beyond_positions_that_move_are_refused(rope, trainer_of):
     positions = {"rope_parameters": {"rope_theta": 1e4, **rope}}
     trainer = trainer_of(config={**positions, "max_position_embeddings": 8})
-    trainer.forward.agreement.check([TrainingRow([4] * 6, [5, 6], None, 0.0)])
+    trainer.forward.mismatch_check.check([TrainingRow([4] * 6, [5, 6], None, 0.0)])
     with pytest.raises(
         ValueError, match=r"at most 8 tokens together, got 9.*rope_type"
     ):
-        trainer.forward.agreement.check([TrainingRow([4] * 7, [5, 6], None, 0.0)])
+        trainer.forward.mismatch_check.check([TrainingRow([4] * 7, [5, 6], None, 0.0)])
 
 
 def test_the_router_loss_of_experts_is_refused(trainer_of):

@@ -33,7 +33,7 @@ def test_without_staleness_a_run_is_the_plain_one(make_trainer, tmp_path):
     plain.train()
     other = make_trainer(**STEPS, asynchronous={"max_staleness": 0})
     other.train()
-    assert other.ahead is None
+    assert other.async_player is None
     assert same(plain, other)
 
 
@@ -68,7 +68,7 @@ def test_each_step_trains_what_was_played_one_step_before_and_says_so(make_train
     assert ratios[0] == pytest.approx(1, abs=1e-5)
     assert all(abs(ratio - 1) > 1e-5 for ratio in ratios[1:])
     assert all(0 < size < 1 for size in sizes[1:])
-    assert not trainer.ahead.folder.exists()
+    assert not trainer.async_player.folder.exists()
 
 
 @pytest.mark.slow
@@ -82,13 +82,13 @@ def test_a_resumed_run_plays_again_what_was_in_flight_and_is_the_unbroken_one(
     unbroken = make_trainer(**options)
     unbroken.train()
     resumed = make_trainer(**options, output_dir=str(tmp_path / "resumed"))
-    fill = resumed.ahead._fill
+    fill = resumed.async_player._fill
 
     def late(version):
         time.sleep(0.1)
         fill(version)
 
-    resumed.ahead._fill = late
+    resumed.async_player._fill = late
     resumed.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-2"))
     assert min(logged(resumed, "staleness")[-2:]) > 0
     assert max(logged(resumed, "dropped_episodes")) > 0
@@ -109,7 +109,7 @@ def test_an_agent_plays_in_the_process_and_each_epoch_begins_with_its_own_weight
 @pytest.mark.slow
 def test_signals_to_all_processes_are_the_trainers_to_handle(make_trainer):
     trainer = make_trainer(**STEPS, asynchronous=AHEAD)
-    submit = trainer.ahead._submit
+    submit = trainer.async_player._submit
 
     def send(version):  # the first time the process is still importing
         for process in active_children():
@@ -117,7 +117,7 @@ def test_signals_to_all_processes_are_the_trainers_to_handle(make_trainer):
             process.terminate()
         submit(version)
 
-    trainer.ahead._submit = send
+    trainer.async_player._submit = send
     trainer.train()
     assert logged(trainer, "staleness") == [0, 1, 1, 1]
 
@@ -131,7 +131,7 @@ def test_an_agent_that_pickle_cannot_send_is_refused(model_folder, settings):
 @pytest.mark.slow
 def test_a_player_that_is_killed_ends_training_with_what_to_do(make_trainer, tmp_path):
     trainer = make_trainer(**STEPS | SAVING | {"save_steps": 1}, asynchronous=AHEAD)
-    fill = trainer.ahead._fill
+    fill = trainer.async_player._fill
 
     def kill(step):
         fill(step)
@@ -139,7 +139,7 @@ def test_a_player_that_is_killed_ends_training_with_what_to_do(make_trainer, tmp
             (process,) = active_children()
             process.kill()
 
-    trainer.ahead._fill = kill
+    trainer.async_player._fill = kill
     with pytest.raises(RuntimeError, match=r"process that plays has ended; .* Resume"):
         trainer.train()
     assert (tmp_path / "out" / "checkpoint-2").is_dir()
@@ -173,8 +173,8 @@ def test_ratios_and_effective_sample_size_are_of_the_counted_tokens(make_trainer
     sampled = torch.tensor([[-0.5, -1.0, -9.0]])
     counted = torch.tensor([[True, True, False]])
     given = {"sampling_per_token_logps": sampled}
-    trainer.ahead.measure(torch.zeros(1, 3), counted, given)
-    trainer.ahead.measure(torch.zeros(1, 3), ~counted & counted, given)  # none
+    trainer.async_player.measure(torch.zeros(1, 3), counted, given)
+    trainer.async_player.measure(torch.zeros(1, 3), ~counted & counted, given)  # none
     ratios = (-sampled[0, :2]).exp()
     size = float(ratios.sum() ** 2 / (2 * (ratios**2).sum()))
     found = [

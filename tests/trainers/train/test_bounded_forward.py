@@ -8,8 +8,8 @@ from trl import GRPOTrainer
 
 from arena_trainers.lm.backends import memory as backend_memory
 from arena_trainers.runs import tiny_model
-from arena_trainers.train import forward
-from arena_trainers.train.forward import distinct_rows
+from arena_trainers.train.score import forward
+from arena_trainers.train.score.packing import distinct_rows
 
 TWO_BATCHES = {"gradient_accumulation_steps": 2, "steps_per_generation": 2}
 LORA = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")

@@ -17,7 +17,7 @@ from arena_trainers.checkpoint import (
     write_manifest,
 )
 from arena_trainers.train import CREDIT_STATE, FeatureCritic
-from arena_trainers.train.saved import load_credit, save_credit
+from arena_trainers.train.checkpoint import load_credit, save_credit
 
 KUHN = arena_envs.make_game("kuhn_poker")
 STATE = {"pool": ["game", "seat"], "baselines": [[0, 0, 0.5]]}

@@ -7,7 +7,7 @@ import pytest
 
 from arena_credit import TurnBatch
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.train.batch import clean_wins, shares
+from arena_trainers.train.rollout.filters import clean_wins, num_trained
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
@@ -59,11 +59,11 @@ def test_whole_trajectories_are_trained_by_their_share_of_invalid_replies():
 
 def test_the_proportion_stays_and_neither_kind_is_lost():
     for wins in range(9):
-        of = shares(wins, 8 - wins, 2)
+        of = num_trained(wins, 8 - wins, 2)
         assert sum(of) == 4
         assert min(of) >= min(1, wins, 8 - wins)
         assert abs(of[0] - wins / 2) <= 1
-    assert shares(1, 0, 2) == (1, 0)
+    assert num_trained(1, 0, 2) == (1, 0)
 
 
 def test_a_part_of_each_group_is_trained(make_trainer, generated):
@@ -72,7 +72,7 @@ def test_a_part_of_each_group_is_trained(make_trainer, generated):
     generated(plain)
     generated(trainer)
     assert trainer.last_episodes == plain.last_episodes
-    kept, all_turns = ([*one.last_kept.records] for one in (trainer, plain))
+    kept, all_turns = ([*one.last_selected.records] for one in (trainer, plain))
     assert set(map(place, kept)) < set(map(place, all_turns))
     trained, played = (trajectories(turns) for turns in (kept, all_turns))
     for key, episodes in played.items():

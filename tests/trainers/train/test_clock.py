@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from arena_trainers.train import Clock, Meter
-from arena_trainers.train.metrics import TIMES
+from arena_trainers.train.clock import TIMES
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_trainer_counts_what_it_played_and_trained(make_trainer):
     assert counts["episodes"] == len(trainer.last_episodes)
     assert counts["turns"] == len(turns.reward)
     assert counts["generated"] == turns.num_tokens.sum()
-    lengths = sum(record.row_length for record in trainer.last_kept.records)
+    lengths = sum(record.row_length for record in trainer.last_selected.records)
     assert counts["trained"] == 2 * lengths
     logs = [record for record in trainer.state.log_history if "loss" in record]
     for record in logs:

@@ -14,7 +14,7 @@ from arena_studio.report.episode_text import turn_lines
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import training_groups
 from arena_trainers.train import check_credit
-from arena_trainers.train.records import supplied_by
+from arena_trainers.train.columns import supplied_by
 
 KUHN = arena_envs.make_game("kuhn_poker")
 VALUES = action_values(KUHN, uniform_table(KUHN))

@@ -14,7 +14,7 @@ from arena_credit import (
 from arena_credit.batch import BOOL_COLUMNS, FLOAT_COLUMNS, INT_COLUMNS
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.train import check_credit, turn_batch, turn_records
-from arena_trainers.train.settings import ABSENT, PROVIDED, check_credit_columns
+from arena_trainers.train.credit_columns import ABSENT, PROVIDED, check_credit_columns
 from arena_wrappers import PromptWrapper, Reply, play
 
 BOTH = ("self", "self")

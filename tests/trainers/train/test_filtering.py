@@ -4,8 +4,8 @@ import pytest
 
 from arena_credit import TurnBatch
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.train.batch import REPLAY
 from arena_trainers.train.metrics import flat_groups
+from arena_trainers.train.rollout.player import REPLAY
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
@@ -45,9 +45,11 @@ def test_flat_groups_are_dropped_and_the_others_trained(make_trainer, generated)
         s for s, values in spread_of(kept.last_episodes).items() if len(values) == 1
     }
     assert flat
-    wanted = [turn for turn in kept.last_kept.records if turn.seed not in flat]
-    assert trainer.last_kept.records == wanted
-    assert len(trainer.last_turns.reward) == len(wanted) < len(kept.last_kept.records)
+    wanted = [turn for turn in kept.last_selected.records if turn.seed not in flat]
+    assert trainer.last_selected.records == wanted
+    assert (
+        len(trainer.last_turns.reward) == len(wanted) < len(kept.last_selected.records)
+    )
     share = len(flat) / 12
     for one in (kept, trainer):
         assert one._metrics["train"]["arena/flat_groups"] == [share]
@@ -71,7 +73,7 @@ def test_flat_groups_are_played_again_with_other_samples(make_trainer, generated
         assert (other.seed, sample) == (one.seed, one.sample)
         assert (one == other) == (one.seed not in flat) == (attempts == 0)
         assert attempts == 2 or one.seed not in left
-    assert {turn.seed for turn in trainer.last_kept.records} == set(last) - left
+    assert {turn.seed for turn in trainer.last_selected.records} == set(last) - left
     logged = trainer._metrics["train"]
     assert logged["arena/flat_groups"] == [len(flat) / 12]
     assert logged["arena/dropped_groups"] == [len(left) / 12]
@@ -83,7 +85,7 @@ def test_nothing_is_dropped_if_every_group_is_flat(make_trainer, generated):
     trainer = make_trainer(**OPTIONS, part_weights=parts)
     generated(trainer)
     played = {episode.seed for episode in trainer.last_episodes}
-    assert {turn.seed for turn in trainer.last_kept.records} == played
+    assert {turn.seed for turn in trainer.last_selected.records} == played
     assert trainer._metrics["train"]["arena/flat_groups"] == [1.0]
     assert trainer._metrics["train"]["arena/dropped_groups"] == [0.0]
 

@@ -9,7 +9,8 @@ import pytest
 
 from arena_credit import FlatPoolWarning
 from arena_envs import make_game
-from arena_trainers.train import batch, settings
+from arena_trainers.train.advantages import BatchCredit
+from arena_trainers.train.credit_check import trial_records
 
 GAME = make_game("kuhn_poker")
 
@@ -18,7 +19,7 @@ def credit_of(*, is_invalid: bool) -> Any:
     """The credit of turns that are all paid the same."""
     records = [
         record._replace(rewards={"game": -1.0}, is_invalid=is_invalid)
-        for record in settings.trial_records([GAME])
+        for record in trial_records([GAME])
     ]
     args: Any = SimpleNamespace(
         credit="mars",
@@ -32,7 +33,7 @@ def credit_of(*, is_invalid: bool) -> Any:
         functions={}, names=["kuhn_poker"], columns={}, rules=[GAME]
     )
     clock: Any = SimpleNamespace(part=lambda name: nullcontext())
-    crediting = batch.BatchCredit(args, games, None, {}, clock, 16)
+    crediting = BatchCredit(args, games, None, {}, clock, 16)
     return crediting([records], trains=True).credit
 
 

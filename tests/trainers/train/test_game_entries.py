@@ -8,7 +8,7 @@ import pytest
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.train import GamePlan
-from arena_trainers.train.games import expanded
+from arena_trainers.train.game_entries import expanded
 
 
 @dataclass(frozen=True)

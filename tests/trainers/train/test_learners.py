@@ -10,9 +10,10 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy
-from arena_trainers.train import TrainingRow, forward
-from arena_trainers.train import trainer as train
-from arena_trainers.train.trainer import carried
+from arena_trainers.train import TrainingRow
+from arena_trainers.train import learners as learners_module
+from arena_trainers.train.learners import earlier_gaps
+from arena_trainers.train.score import forward
 from arena_wrappers import AgentPolicy, Ask, Reply
 
 TWO = {"planner": {"lora_r": 2}, "worker": {"lora_r": 2}}
@@ -245,7 +246,7 @@ def test_sequential_updates_of_one_learner_are_joint(make):
 def test_a_factor_is_of_the_calls_of_earlier_learners_since_the_last_own_call():
     calls = [(0, 0), (0, 0), (0, 1), (0, 0), (0, 2), (0, 1), (1, 1), (1, 0)]
     rows = [TrainingRow([1], [2], None, 0.0, None, (e, 0), learner=m) for e, m in calls]
-    sums = carried(rows, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0], 3)
+    sums = earlier_gaps(rows, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0], 3)
     assert sums == [0, 0, 1 + 2, 0, 1 + 2 + 4 + 8, 8, 0, 0]
 
 
@@ -278,13 +279,11 @@ def test_a_learner_has_its_own_learning_rate_and_kl_weight(make):
     assert {"grad_norm", "advantage", "kl"} == {
         key.rpartition("/")[2] for key in logged if "learner/worker/" in key
     }
-    beta = trainer.learners.beta_of({"learner": torch.tensor([0, 1, 0])})
-    assert beta == pytest.approx(0.2)
-    assert (beta * torch.ones(3, 1)).tolist() == [
-        [0.0],
-        [pytest.approx(0.2)],
-        [0.0],
-    ]
+    term = trainer.learners.kl_term({"learner": torch.tensor([0, 1, 0])})
+    assert term != 0.0
+    for product in (term * torch.ones(3, 2), torch.ones(3, 2) * term):
+        assert product[:, 0].tolist() == [0.0, pytest.approx(0.2), 0.0]
+    assert trainer.learners.kl_term({"learner": torch.tensor([0, 0])}) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -419,7 +418,7 @@ def test_a_whole_model_of_other_shapes_names_its_role(make, folder_of):
 
 
 def test_whole_models_that_do_not_fit_name_the_memory(make, monkeypatch):
-    monkeypatch.setattr(train, "free_memory", lambda device: 0)
+    monkeypatch.setattr(learners_module, "free_memory", lambda device: 0)
     wanted = r"GiB .* \(weights .*, gradients .* models .*\), got .* free; give each"
     with pytest.raises(ValueError, match=wanted):
         make({"planner": {"beta": 0.1}, "worker": {}})

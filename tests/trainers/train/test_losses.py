@@ -12,9 +12,17 @@ torch = pytest.importorskip("torch")
 import arena_envs  # noqa: E402
 from arena_envs.doors import BrokenPromise  # noqa: E402
 from arena_trainers import losses  # noqa: E402
-from arena_trainers.losses import Choice, LossInputs, terms_of  # noqa: E402
-from arena_trainers.train import forward as module  # noqa: E402
-from arena_trainers.weight import Weight  # noqa: E402
+from arena_trainers.losses import (  # type: ignore[attr-defined] # noqa: E402
+    Choice,
+    Seen,
+    Weight,
+    terms_of,
+)
+from arena_trainers.train.losses import teacher as teacher_module  # noqa: E402
+from arena_trainers.train.losses.terms import LossTerms  # noqa: E402
+from arena_trainers.train.rows import TrainingRow  # noqa: E402
+from arena_trainers.train.score.mismatch import plain_logprobs  # noqa: E402
+from arena_trainers.train.score.scores import TokenScores  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 LOGPS, OLD, REFERENCE = [-1.0, -0.5, -2.0], [-1.3, -0.4, -2.0], [-0.8, -0.9, -1.0]
@@ -35,7 +43,7 @@ def seen_of(**others):
         "entropy": row(ENTROPY),
         "invalid": torch.tensor([True]),
     }
-    return LossInputs(**{**known, **others})
+    return Seen(**{**known, **others})
 
 
 def gradient(term, **others):
@@ -160,7 +168,7 @@ def by_trl(make_trainer, monkeypatch):
 
 
 def losses_scores(logps, entropy):
-    return module.TokenScores(logps, entropy)
+    return TokenScores(logps, entropy)
 
 
 def test_the_kl_term_is_that_of_beta(by_trl):
@@ -182,9 +190,9 @@ def test_surrogates_are_that_of_trl_where_they_coincide(by_trl, term, options):
     assert own == pytest.approx(grad, abs=1e-6)
 
 
-def less_advantage(logps, inputs):
+def less_advantage(logps, seen):
     """A surrogate at ratio 1; a test names it as a plug-in."""
-    return -inputs.advantages + 0 * logps
+    return -seen.advantages + 0 * logps
 
 
 @pytest.mark.parametrize(
@@ -249,7 +257,7 @@ def test_gradients_are_those_of_finite_differences_in_kuhn_poker(
         for i, p in enumerate(parameters):
             p += 0.01 * torch.randn(p.shape, generator=torch.Generator().manual_seed(i))
     for name, options in FINITE.items():
-        trainer.terms = module.LossTerms(trainer, terms_of({name: options}))
+        trainer.terms = LossTerms(trainer, terms_of({name: options}))
 
         total = partial(trainer._compute_loss, model, inputs)
         grads = torch.autograd.grad(total(), parameters, allow_unused=True)
@@ -308,7 +316,9 @@ def test_a_teacher_that_sees_hidden_cards_is_refused_unless_asked_for(
 ):
     from arena_wrappers import BotPolicy
 
-    monkeypatch.setattr(module, "make_policy", lambda *_: BotPolicy(peek, "peek"))
+    monkeypatch.setattr(
+        teacher_module, "make_policy", lambda *_: BotPolicy(peek, "peek")
+    )
     with pytest.raises(ValueError, match=r"reads what seat \d.*sees_hidden: true"):
         make_trainer(losses={"kickstart": {"teacher": "peek"}})
     make_trainer(losses={"kickstart": {"teacher": "peek", "sees_hidden": True}})
@@ -359,10 +369,10 @@ def test_the_terms_keep_their_promises(name):
 @pytest.mark.parametrize(
     ("term", "promise"),
     [
-        (lambda logps, inputs: logps - inputs.old, "needs"),
-        (lambda logps, inputs: logps.sum(), "per token"),
-        (lambda logps, inputs: (logps * 0).log(), "finite"),
-        (lambda logps, inputs: logps.detach(), "gradient"),
+        (lambda logps, seen: logps - seen.old, "needs"),
+        (lambda logps, seen: logps.sum(), "per token"),
+        (lambda logps, seen: (logps * 0).log(), "finite"),
+        (lambda logps, seen: logps.detach(), "gradient"),
     ],
 )
 def test_a_term_that_breaks_a_promise_is_found(term, promise):
@@ -375,13 +385,11 @@ def scored_after(model, options, trainer):
     from arena_wrappers.prompts import messages
 
     found = []
-    for record in trainer.last_kept.records:
+    for record in trainer.last_selected.records:
         turn = trainer.last_episodes[record.episode].turns[record.place]
         told = messages(KUHN, turn.state, turn.seat, options)
-        given = module.TrainingRow(  # type: ignore[attr-defined]
-            trainer.policy.encode(told), turn.token_ids, None, 0.0
-        )
-        found.append(module.plain_logprobs(model, given, 1.0))
+        given = TrainingRow(trainer.policy.encode(told), turn.token_ids, None, 0.0)
+        found.append(plain_logprobs(model, given, 1.0))
     return found
 
 
@@ -525,9 +533,9 @@ TOLD: dict[str, Any] = {}
 
 
 @losses.needs("values", "invalid")
-def told(logps, inputs):
+def told(logps, seen):
     """What a term was told of the turns."""
-    TOLD.update(values=inputs.values, invalid=inputs.invalid, mask=inputs.mask)
+    TOLD.update(values=seen.values, invalid=seen.invalid, mask=seen.mask)
     return logps * 0
 
 
@@ -539,7 +547,7 @@ def test_a_term_reads_the_critics_values_and_invalid_replies(
     inputs = generated(trainer)
     trainer.current_gradient_accumulation_steps = 1
     trainer._compute_loss(trainer.model, inputs)
-    records, values = trainer.last_kept.records, trainer.last_turns.value
+    records, values = trainer.last_selected.records, trainer.last_turns.value
     num = len(records)
     assert TOLD["values"][:num, 0].tolist() == pytest.approx(values.tolist())
     assert TOLD["invalid"][:num].tolist() == [r.is_invalid for r in records]

@@ -6,7 +6,7 @@ import pytest
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.train import GamePlan
-from arena_trainers.train.settings import part_bounds
+from arena_trainers.train.return_bounds import part_bounds
 from arena_wrappers import Episode, RandomPolicy, play
 from arena_wrappers.play import replay
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from arena_trainers.train.forward import (
+from arena_trainers.train.score.packing import (
     may_share_prompts,
     model_inputs,
     packed_rows,

@@ -5,7 +5,7 @@ import pytest
 import arena_envs
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.train import check_credit
-from arena_trainers.train.settings import pays_early, return_bounds
+from arena_trainers.train.return_bounds import pays_early, return_bounds
 
 KUHN = arena_envs.make_game("kuhn_poker")
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")

@@ -22,7 +22,7 @@ from arena_trainers.train import (
     load_functions,
     turn_batch,
 )
-from arena_trainers.train.batch import (
+from arena_trainers.train.rollout.reward_columns import (
     baseline,
     compared_turns,
     with_reward_columns,

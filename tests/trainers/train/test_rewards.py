@@ -186,7 +186,7 @@ def test_gains_of_the_partner_sum_to_its_return_above_the_baseline():
         ({"belief_gain": {}}, "nim", "a method hidden"),
         ({"belief_gain": {"others": "mcts:4"}}, "leduc_poker", "known action probab"),
         ({"partner_gain": {}}, "kuhn_poker", "can gain together"),
-        ({"partner_gain": {}}, "mini_hanabi", "enumerate the game.* take tiny_hanabi$"),
+        ({"partner_gain": {}}, "mini_hanabi", "enumerate the game.* take tiny_hanabi"),
     ],
 )
 def test_a_reward_that_a_game_cannot_pay_is_refused_before_torch_is_imported(

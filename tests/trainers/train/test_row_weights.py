@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from arena_trainers.train.forward import averaged
+from arena_trainers.train.losses.averages import averaged
 
 # trained rows of the micro-batches of 4 rows, by process; the other rows are placeholders
 PROCESSES = [[4, 2], [3, 1]]

@@ -548,7 +548,9 @@ def test_an_adapter_that_the_server_knows_is_read_again_once(make, vllm):
     vllm.calls.clear()
     sender.load(Path(sender.model), is_adapter=True)
     assert [path for path in vllm.paths if path != "/v1/models"] == [
-        *("/v1/unload_lora_adapter", "/v1/load_lora_adapter", "/reset_prefix_cache")
+        "/v1/unload_lora_adapter",
+        "/v1/load_lora_adapter",
+        "/reset_prefix_cache",
     ]
 
 
@@ -724,14 +726,14 @@ def test_a_run_beside_a_server_resumes_with_the_weights_that_played(
 def test_a_server_that_dies_during_play_ahead_ends_training(make, start):
     server = start()
     trainer = make(server, **AHEAD, save_strategy="steps", save_steps=1)
-    fill = trainer.ahead._fill
+    fill = trainer.async_player._fill
 
     def stop(step):
         if step == 1:
             server.stop()
         fill(step)
 
-    trainer.ahead._fill = stop
+    trainer.async_player._fill = stop
     with pytest.raises(ServerError, match=r"no server answers|broke off"):
         trainer.train()
     assert (Path(trainer.args.output_dir) / "checkpoint-2").is_dir()

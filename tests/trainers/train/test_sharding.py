@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from arena_trainers.runs import build_configs
-from arena_trainers.train.forward import check_sharding
+from arena_trainers.train.score.sharding import check_sharding
 
 
 def accelerator(fsdp=None, zero=None):

@@ -15,7 +15,7 @@ from trl import GRPOTrainer
 import arena_trainers
 from arena_envs.extras import import_extra
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.train.forward import row_tensors
+from arena_trainers.train.score.tensors import row_tensors
 
 TRANSCRIPT = {
     "history": "transcript",
@@ -121,7 +121,7 @@ def test_the_correction_of_sampled_logprobs_is_that_of_trl(make, generated, mode
         row.logprobs = [x - 0.1 * i for i, x in enumerate(row.logprobs, 1)]
     ours = row_tensors(trainer._rows, trainer)
     trainer._metrics["train"].clear()
-    ours |= trainer.forward.scored_before(ours, trainer._rows)
+    ours |= trainer.forward.loss_columns(ours, trainer._rows)
     logged = dict(trainer._metrics["train"])
     trainer._metrics["train"].clear()
     theirs = scored_by_trl(trainer)
@@ -214,7 +214,7 @@ def test_one_module_reads_what_is_private_to_trl_1_16():
     assert trl.__version__.startswith("1.16.")
     root = Path(arena_trainers.__file__).parent
     own = {name for name in vars(TurnGRPOTrainer) if name.startswith("_")} | {"_rows"}
-    for path in [*root.glob("train/*.py"), *root.glob("engines/*.py")]:
+    for path in [*root.glob("train/**/*.py"), *root.glob("engines/*.py")]:
         if path.name != "trainer.py":
             read = set(re.findall(r"trainer\.(_[a-z]\w*)", path.read_text()))
             assert read <= own - {*vars(GRPOTrainer)}, path.name

@@ -19,7 +19,7 @@ from arena_trainers.train import (  # noqa: E402
     check_critic,
     turn_records,
 )
-from arena_trainers.train.settings import OF_CRITIC, critics  # noqa: E402
+from arena_trainers.train.critics.registry import CRITIC_FACTS, critics  # noqa: E402
 from arena_wrappers import messages  # noqa: E402
 from arena_wrappers.play import final_state  # noqa: E402
 
@@ -49,7 +49,7 @@ def test_values_are_those_of_the_state_before_each_token(make_trainer, generated
     set_head(trainer)
     generated(trainer)
     turns, own = trainer.last_turns, []
-    for record in trainer.last_kept.records:
+    for record in trainer.last_selected.records:
         turn = trainer.last_episodes[record.episode].turns[record.place]
         with torch.no_grad():
             own.append(plain_values(trainer, turn.prompt_ids, turn.token_ids).numpy())
@@ -129,7 +129,7 @@ def test_the_gradient_is_the_same_in_chunks(make_trainer, generated, monkeypatch
     for most in (None, 24):
         trainer = make_trainer(**POAD, **FAST, max_tokens_per_forward=most)
         set_head(trainer)
-        monkeypatch.setattr(trainer.forward, "_fit", lambda _: False)
+        monkeypatch.setattr(trainer.forward, "_fits_memory", lambda _: False)
         inputs = generated(trainer)
         trainer.current_gradient_accumulation_steps = 1
         trainer._compute_loss(trainer.model, inputs).backward()
@@ -185,7 +185,7 @@ def test_a_truncated_turn_has_the_value_of_the_next_prompt(make_trainer, generat
     trainer = make_trainer(**POAD, **FAST, games=games)
     set_head(trainer)
     generated(trainer)
-    turns, record = trainer.last_turns, trainer.last_kept.records[0]
+    turns, record = trainer.last_turns, trainer.last_selected.records[0]
     assert turns.truncated.all()
     game = trainer.games.rules[0]
     state = final_state(trainer.last_episodes[record.episode], game)
@@ -321,11 +321,11 @@ def test_the_check_passes_good_critics():
     check_critic(FeatureCritic, num_steps=2)
 
 
-@pytest.mark.parametrize("name", OF_CRITIC)
+@pytest.mark.parametrize("name", CRITIC_FACTS)
 def test_what_is_declared_of_a_critic_without_its_module_is_so(name):
     import inspect
 
-    made, told = critics.find(name), OF_CRITIC[name]
+    made, told = critics.find(name), CRITIC_FACTS[name]
     assert getattr(made, "supplies", ("value", "next_value")) == told.columns
     assert getattr(made, "reads", ()) == told.reads
     options = {*inspect.signature(made).parameters} - {*critics.given}

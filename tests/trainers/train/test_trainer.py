@@ -17,7 +17,7 @@ from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.train import CREDIT_STATE
 from arena_trainers.train import trainer as trainer_module
 from arena_trainers.train.games import different_games
-from arena_trainers.train.matching import prepare_games
+from arena_trainers.train.prepared import prepare_games
 from arena_wrappers import NoReplyError, RandomPolicy, Reply
 
 

@@ -9,11 +9,8 @@ import torch
 import arena_envs
 from arena_credit import TurnBatch
 from arena_trainers.train import TrainingRow, loss_weighted, trajectory_rows, weighted
-from arena_trainers.train.records import (
-    turn_records,
-    turn_weights,
-    whole_row_lengths,
-)
+from arena_trainers.train.records import turn_records
+from arena_trainers.train.rows import turn_weights, whole_row_lengths
 from arena_wrappers import RandomPolicy, play
 
 

@@ -170,7 +170,7 @@ def test_features_are_gathered_for_the_critic_that_reads_them(
         shares.extend(rows)
         return rows
 
-    monkeypatch.setattr("arena_trainers.train.batch.gather_object", gather)
+    monkeypatch.setattr("arena_trainers.train.advantages.gather_object", gather)
     trainer = make_trainer(columns, credit="gae", critic=critic)
     generated(trainer)
     (records,) = shares

@@ -28,7 +28,7 @@ def state_of(trainer, ids):
 
 
 def turns_of(trainer):
-    records = trainer.last_kept.records
+    records = trainer.last_selected.records
     return [trainer.last_episodes[r.episode].turns[r.place] for r in records]
 
 
@@ -38,7 +38,7 @@ def test_a_turn_is_read_before_and_after_its_reply(make_trainer, generated):
     critic, turns = trainer.credit.critic, turns_of(trainer)
     states, pairs, after, reward, factor = critic.seen
     assert reward.tolist() == trainer.last_turns.reward.tolist()
-    keys = [(r.episode, r.seat, r.turn) for r in trainer.last_kept.records]
+    keys = [(r.episode, r.seat, r.turn) for r in trainer.last_selected.records]
     for n, ((episode, seat, turn), played) in enumerate(zip(keys, turns, strict=True)):
         before = state_of(trainer, played.prompt_ids)
         whole = state_of(trainer, [*played.prompt_ids, *played.token_ids])
@@ -58,7 +58,7 @@ def test_a_truncated_turn_is_followed_by_the_prompt_at_the_end(make_trainer, gen
     generated(trainer)
     *_, after, _, factor = trainer.credit.critic.seen
     assert factor.tolist() == pytest.approx([0.9] * len(factor))
-    for n, record in enumerate(trainer.last_kept.records[:3]):
+    for n, record in enumerate(trainer.last_selected.records[:3]):
         game = trainer.games.rules[0]
         state = final_state(trainer.last_episodes[record.episode], game)
         told = messages(game, state, record.seat, trainer.args.prompt)
@@ -121,7 +121,7 @@ def test_turns_of_earlier_batches_are_replayed_and_the_oldest_go(
     first = trainer.credit.critic.seen[0]
     assert len(first) < 30
     generated(trainer)
-    second, num = trainer.credit.critic.seen[0], len(trainer.last_kept.records)
+    second, num = trainer.credit.critic.seen[0], len(trainer.last_selected.records)
     assert len(second) == 30
     assert torch.equal(second[: 30 - num], first[num - 30 :])
 

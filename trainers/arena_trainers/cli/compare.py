@@ -204,7 +204,7 @@ def training_games(
         game_names: the games, where an operator names them.
         allow_code: whether the files of the runs may name code.
     """
-    from arena_trainers.train.games import checked_entry, expanded
+    from arena_trainers.train.game_entries import checked_entry, expanded
 
     if game_names:
         games_of_operator = [read_env(name, None, None).game for name in game_names]

@@ -35,7 +35,8 @@ from arena_trainers.runs.recipe import (
     recipes,
 )
 from arena_trainers.runs.round_settings import is_loop, with_rounds
-from arena_trainers.train.settings import OF_CRITIC, SelfPlay, critics
+from arena_trainers.train.critics.registry import CRITIC_FACTS, critics
+from arena_trainers.train.settings import SelfPlay
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 DRY_RUN, ALLOW_CODE = "--dry-run", "--allow-code"
@@ -211,8 +212,8 @@ def _options_of(option: str, name: str) -> Collection[str]:
     with suppress(ValueError, ImportError):
         if option == "credit":
             return default_options(name)
-        if name in OF_CRITIC:
-            return OF_CRITIC[name].options
+        if name in CRITIC_FACTS:
+            return CRITIC_FACTS[name].options
         return {*signature_of(critics.find(name)).parameters} - {*critics.given}
     return ()
 

@@ -13,7 +13,8 @@ import numpy as np
 from arena_credit import Credit, TurnBatch
 from arena_eval.rollouts import Rollout, TurnCredit
 from arena_trainers.data.recorded_play import joined as joined_episodes
-from arena_trainers.train.records import TurnRecord, turn_weights
+from arena_trainers.train.records import TurnRecord
+from arena_trainers.train.rows import turn_weights
 from arena_wrappers import Episode
 
 Start = tuple[int, int]  # game and seed: the same for all episodes of a group

@@ -121,7 +121,7 @@ class EngineTrainer(Protocol):
         ...
 
     @property
-    def ahead(self) -> object | None:
+    def async_player(self) -> object | None:
         """The player of asynchronous training, which sends the weights itself."""
         ...
 

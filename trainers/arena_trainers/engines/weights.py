@@ -154,7 +154,7 @@ class ServerWeights(TrainerCallback):
 
     def send(self, step: int) -> None:
         """Gives the server the weights of a step; all processes have to call it."""
-        if self.trainer.ahead is not None:
+        if self.trainer.async_player is not None:
             return  # it does, when nothing is in flight
         accelerator = self.trainer.accelerator
         weights = accelerator.get_state_dict(self.trainer.model_wrapped)

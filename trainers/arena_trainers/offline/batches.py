@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 from arena_trainers.lm.backends.padding import left_padded
 from arena_trainers.offline.protocol import Cut
 from arena_trainers.train.finite_steps import FiniteSteps
-from arena_trainers.train.forward import IGNORED
+from arena_trainers.train.score.packing import IGNORED
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -27,7 +27,7 @@ from arena_trainers.lm.policy import NUM_CHECKED, LMPolicy
 from arena_trainers.offline.batches import WholeSteps, left_batch
 from arena_trainers.offline.protocol import Cut
 from arena_trainers.offline.sft import SharingSFTTrainer
-from arena_trainers.train.forward import IGNORED
+from arena_trainers.train.score.packing import IGNORED
 
 
 class _ByLength(Sampler[int]):

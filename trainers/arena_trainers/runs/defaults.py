@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import arena_credit as credit
 from arena_credit.by_name import find_estimator, with_options
 from arena_credit.needs import needs_of
-from arena_trainers.train.settings import Draft, listed_options, of_critic
+from arena_trainers.train.critics.registry import critic_facts
+from arena_trainers.train.settings import Draft, listed_options
 
 
 class Rule(NamedTuple):
@@ -40,7 +41,7 @@ class Rule(NamedTuple):
 def _reads_no_values(draft: Draft) -> bool:
     name = with_options(draft.credit, {})[0]
     columns = credit.needed_columns(name, draft.within_turn)
-    return not {*of_critic(draft.critic).columns} & {*columns}
+    return not {*critic_facts(draft.critic).columns} & {*columns}
 
 
 def _takes_no_trees(draft: Draft) -> bool:

@@ -64,12 +64,12 @@ from arena_trainers.runs.start import (
     make_start,
 )
 from arena_trainers.terminal import Console
-from arena_trainers.train.batch import check_reward_models
+from arena_trainers.train.checkpoint import describe
+from arena_trainers.train.columns import load_functions
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
-from arena_trainers.train.matching import prepare_games
-from arena_trainers.train.records import load_functions
-from arena_trainers.train.saved import describe
+from arena_trainers.train.prepared import prepare_games
+from arena_trainers.train.rollout.reward_columns import check_reward_models
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, Policy
 from arena_wrappers.policies.agents import agent_of
@@ -193,7 +193,7 @@ class SelfPlayRun(Run):
         every = job.steps_between_replies
         trainer.add_callback(SampleReplies(trainer, self.console, every))
         before = self.begin_metrics(metrics)
-        whole = trainer.shards.whole_weights
+        whole = trainer.sharded_weights.whole_weights
         self.nash_conv_callback = self.measure_nash_conv(
             trainer.policy, args.prompt, whole
         )
@@ -277,7 +277,7 @@ class SelfPlayRun(Run):
         for meter in self.meters:  # a long evaluation that goes on is not late
             meter.on_progress = lambda: self.watchdog.begin(EVALUATION)
         exact = any(meter.game is not None for meter in self.meters)
-        with self.trainer.shards.weights_for_play(scores=exact):
+        with self.trainer.sharded_weights.weights_for_play(scores=exact):
             if self.is_main:
                 self._evaluate()
                 self.push()

@@ -16,7 +16,7 @@ from arena_trainers.options import (
     unknown_option,
     with_texts,
 )
-from arena_trainers.train.settings import refuse_warm_start
+from arena_trainers.train.checks import check_warm_start
 from arena_trainers.train.together import check_together
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def build_configs(
     config, args = JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})
     check_together(args, suppliers=config.columns, is_adapted=config.lora_r > 0)
     if config.warm_start_steps > 0:
-        refuse_warm_start(args)
+        check_warm_start(args)
     return config, args
 
 

@@ -27,7 +27,8 @@ from arena_trainers.runs.tiny import (
 )
 from arena_trainers.terminal import Console
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.games import GamePlan, checked_entry
+from arena_trainers.train.game_entries import checked_entry
+from arena_trainers.train.games import GamePlan
 from arena_trainers.train.settings import Draft
 from arena_wrappers import PromptOptions, make_policy
 

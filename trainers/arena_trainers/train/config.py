@@ -9,15 +9,17 @@ from trl import GRPOConfig
 from arena_trainers.engines import correction_mode
 from arena_trainers.lm.policy import sampling_of
 from arena_trainers.options import Option, options_of
-from arena_trainers.train.settings import (
-    MAX_REPLY_TOKENS,
-    SelfPlay,
+from arena_trainers.train.checks import (
     check_asynchronous,
     check_batches,
     check_ranges,
+    check_save_steps,
     check_sequential,
-    refuse_saving_between_generations,
-    refuse_what_is_not_supported,
+    check_supported,
+)
+from arena_trainers.train.settings import (
+    MAX_REPLY_TOKENS,
+    SelfPlay,
 )
 from arena_trainers.train.together import check_together
 from arena_wrappers import PromptOptions
@@ -48,8 +50,8 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
             self.vllm_importance_sampling_mode = correction_mode(self)
         super().__post_init__()
         check_ranges(self)
-        refuse_what_is_not_supported(self)
-        refuse_saving_between_generations(self)
+        check_supported(self)
+        check_save_steps(self)
         check_asynchronous(self)
         check_sequential(self)
         check_together(self)
@@ -71,6 +73,6 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
 
 def training_options() -> dict[str, Option]:
     """The fields of `TurnGRPOConfig`."""
-    own = {field.name for field in fields(SelfPlay)}
-    inherited = {field.name for field in fields(GRPOConfig)} - own
+    own_names = {field.name for field in fields(SelfPlay)}
+    inherited = {field.name for field in fields(GRPOConfig)} - own_names
     return options_of(TurnGRPOConfig, frozenset(inherited))

@@ -3,7 +3,13 @@
 from typing import Any
 
 import torch
-from transformers import Trainer, TrainerCallback
+from transformers import (
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from arena_trainers.finite import ADVICE, Diverged, check_weights
 
@@ -56,8 +62,8 @@ class FiniteSteps(Trainer):
 
     def check_weights(self) -> None:
         """Raises Diverged if a weight is not finite."""
-        named: Any = self.model.named_parameters()  # type: ignore[union-attr] # there is one
-        check_weights(named, f"the model after step {self.state.global_step}")
+        parameters: Any = self.model.named_parameters()  # type: ignore[union-attr] # there is one
+        check_weights(parameters, f"the model after step {self.state.global_step}")
 
 
 class _BeforeUpdate(TrainerCallback):
@@ -65,6 +71,10 @@ class _BeforeUpdate(TrainerCallback):
         self.trainer = trainer
 
     def on_pre_optimizer_step(
-        self, args: Any, state: Any, control: Any, **_: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
     ) -> None:
         self.trainer.check_update()

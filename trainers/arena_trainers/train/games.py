@@ -6,7 +6,6 @@ the seats of games without `opponents` of their own; a curriculum chooses among 
 This module imports neither TRL nor torch.
 """
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -14,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arena_envs.checks import check_known
-from arena_envs.registration import games, make, make_game
+from arena_envs.registration import make
 from arena_eval.baselines import prepared
 from arena_trainers.curricula import Curriculum, curricula
 from arena_trainers.curricula.testing import try_step as try_curriculum
@@ -32,6 +30,8 @@ from arena_trainers.matchmaking.by_name import (
 from arena_trainers.matchmaking.protocol import SELF, missing_snapshot
 from arena_trainers.matchmaking.testing import try_step as try_matchmaker
 from arena_trainers.processes import splits_weights
+from arena_trainers.train.game_entries import check_opponents, checked_entry
+from arena_trainers.train.settings import SelfPlay
 from arena_trainers.trial import trial
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
@@ -41,117 +41,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
     from arena_trainers.lm.policy import LMPolicy
-
-
-KEYS = ("id", "params", "max_turns", "weight", "opponents")
-MAX_VALUES = 30  # games of one entry
-
-
-def checked_entry(spec: Any, keys: Sequence[str] = KEYS) -> dict[str, Any]:
-    """An entry as a dict.
-
-    Raises:
-        ValueError: another key, no id, or a value that means nothing.
-    """
-    given = {"id": spec} if isinstance(spec, str) else spec
-    if not isinstance(given, dict):
-        raise ValueError(f"want a game as id or dict of {sorted(keys)}, got {spec!r}")
-    for key in given:
-        if key in ("game", "name") and "id" not in given:
-            raise ValueError(
-                f"want the id of a game under the key id, got {spec!r}; write id: {given[key]}"
-            )
-        if len(given) == 1 and games.knows(key):
-            raise ValueError(
-                f"want a game as id or dict of {sorted(keys)}, got {spec!r}; write "
-                f"{{id: {key}, params: {{...}}, weight: 1}}"
-            )
-        check_known(
-            key, sorted(keys), f"a game in games: has no key {key!r}, got {spec!r}"
-        )
-    if "id" not in given:
-        raise ValueError(
-            f"want an id in every game of games:, got {spec!r}; add id: kuhn_poker, or another"
-        )
-    params, weight = given.get("params", {}), given.get("weight", 1.0)
-    if not isinstance(params, dict):
-        raise ValueError(f"want params of {given['id']} as a mapping, got {params!r}")
-    if not isinstance(weight, int | float) or not 0 < weight < math.inf:
-        raise ValueError(f"want weight of {given['id']} above 0, got {weight!r}")
-    return given
-
-
-def expanded(entries: Sequence[Any]) -> list[Any]:
-    """Entries without `knobs`: one for each value of the knobs that an entry names.
-
-    Several knobs give all combinations of their values. The games of an entry share its
-    weight equally, and have its other keys.
-
-    Args:
-        entries: ids and dicts; `knobs` of a dict is True for all knobs of its game, or a list
-            of names.
-
-    Raises:
-        ValueError: an entry is malformed, its game lacks knobs or one of this name or refuses a
-            value, a knob is also one of `params`, or there are more than 30 combinations.
-    """
-    found: list[Any] = []
-    for spec in entries:
-        entry = checked_entry(spec, (*KEYS, "knobs"))
-        found += _by_value(entry) if "knobs" in entry else [spec]
-    return found
-
-
-def _by_value(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The entry with each combination of the values of its knobs."""
-    id, params = entry["id"], entry.get("params", {})
-    values = _chosen(entry)
-    num_values = math.prod(map(len, values.values()))
-    if num_values > MAX_VALUES:
-        raise ValueError(
-            f"want at most {MAX_VALUES} combinations of the knobs of {id}, got "
-            f"{num_values} of {list(values)}; name fewer knobs"
-        )
-    weight = entry.get("weight", 1.0) / num_values
-    rest = {name: value for name, value in entry.items() if name != "knobs"}
-    found = []
-    for chosen in itertools.product(*values.values()):
-        knobs = dict(zip(values, chosen, strict=True))
-        try:
-            make_game(id, **params, **knobs)
-        except ValueError as error:
-            raise ValueError(
-                f"{id} refuses the values {knobs} of its knobs ({error}); name fewer "
-                "knobs, or list the game several times with other params"
-            ) from error
-        found.append({**rest, "params": {**params, **knobs}, "weight": weight})
-    return found
-
-
-def _chosen(entry: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """The values of the knobs that an entry names, by knob."""
-    id, names, params = entry["id"], entry["knobs"], entry.get("params", {})
-    known = getattr(make_game(id, **params), "knobs", {})  # the fact is optional
-    if not known:
-        where = " with these params" if params else ""
-        raise ValueError(
-            f"{id} has no knobs{where}; leave knobs out, and list the game several "
-            "times with other params"
-        )
-    names = list(known) if names is True else names
-    is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    if not is_list or not names:
-        raise ValueError(
-            f"want knobs of {id} as true or a list of {list(known)}, got {names!r}"
-        )
-    for name in names:
-        check_known(name, known, f"{id} has no knob {name!r}")
-        if name in params:
-            raise ValueError(
-                f"want {name} of {id} in params or in knobs, got it in both; leave it "
-                "out of one of them"
-            )
-    return {name: known[name] for name in names}
+    from arena_trainers.train.config import TurnGRPOConfig
 
 
 class GamePlan:
@@ -179,31 +69,28 @@ class GamePlan:
         ValueError: a key, the game, a parameter or a policy is unknown, or no seat learns.
     """
 
-    def __init__(self, spec: str | Mapping[str, Any], args: Any) -> None:
-        given = checked_entry(spec)
-        self.id: str = given["id"]
-        self.params: dict[str, Any] = given.get("params", {})
-        self.max_turns: int | None = given.get("max_turns")
-        self.weight: float = given.get("weight", 1.0)
+    def __init__(self, spec: str | Mapping[str, Any], args: SelfPlay) -> None:
+        entry = checked_entry(spec)
+        self.id: str = entry["id"]
+        self.params: dict[str, Any] = entry.get("params", {})
+        self.max_turns: int | None = entry.get("max_turns")
+        self.weight: float = entry.get("weight", 1.0)
         limit = {} if self.max_turns is None else {"max_turns": self.max_turns}
-        told = ", ".join(
-            f"{k}={v}" for k, v in sorted({**self.params, **limit}.items())
-        )
-        self.name = f"{self.id}({told})" if told else self.id
+        parameters = sorted({**self.params, **limit}.items())
+        description = ", ".join(f"{name}={value}" for name, value in parameters)
+        self.name = f"{self.id}({description})" if description else self.id
         env = make(self.id, max_turns=self.max_turns, **self.params)
         self.game = env.game
         num_players = self.game.num_players
         self.seats: list[str] | None = None
-        self.has_own = "opponents" in given
+        self.has_own = "opponents" in entry
         if self.has_own or not assigns_seats(args.opponents):
-            who = given.get("opponents", args.opponents)
-            self.seats = _checked_seats(who, self.id, num_players)
-        self.learners = [s == "self" for s in self.seats or ["self"] * num_players]
-        self.lineups = [self.seats] if self.seats and {*self.seats} != {SELF} else []
-        if self.seats is None and not names_matchmaker(args.opponents):
-            seats = range(num_players)
-            who = args.opponents
-            self.lineups = [[SELF if s == own else who for s in seats] for own in seats]
+            opponents = entry.get("opponents", args.opponents)
+            self.seats = _checked_seats(opponents, self.id, num_players)
+        self.learners = [
+            policy == SELF for policy in self.seats or [SELF] * num_players
+        ]
+        self.lineups = _lineups(self.seats, args.opponents, num_players)
         # one function for all episodes, so that they share their caches
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
         self._prompt_options = args.prompt_options
@@ -219,6 +106,22 @@ class GamePlan:
         return self._cut[max_turns]
 
 
+def _lineups(
+    seats: list[str] | None, opponents: Any, num_players: int
+) -> list[list[str]]:
+    """The fixed line-ups that a learner faces, see `GamePlan`."""
+    if seats is not None:
+        return [] if {*seats} == {SELF} else [seats]
+    if names_matchmaker(opponents):
+        return []
+    lineups = []
+    for learner_seat in range(num_players):
+        lineup = [opponents] * num_players
+        lineup[learner_seat] = SELF
+        lineups.append(lineup)
+    return lineups
+
+
 def numbered_names(plans: Sequence[GamePlan]) -> list[str]:
     """The name of each game; a repeated one gets a number: `kuhn_poker`, `kuhn_poker #2`."""
     names: list[str] = []
@@ -230,13 +133,13 @@ def numbered_names(plans: Sequence[GamePlan]) -> list[str]:
 
 def different_games(plans: Sequence[GamePlan]) -> list[GamePlan]:
     """The first plan of each name: a game may be listed again with other opponents."""
-    found: dict[str, GamePlan] = {}
+    plan_by_name: dict[str, GamePlan] = {}
     for plan in plans:
-        found.setdefault(plan.name, plan)
-    return list(found.values())
+        plan_by_name.setdefault(plan.name, plan)
+    return list(plan_by_name.values())
 
 
-def check_used(args: Any, plans: Sequence[GamePlan]) -> None:
+def check_used(args: SelfPlay, plans: Sequence[GamePlan]) -> None:
     """Raises ValueError if `opponents` is given and all games have opponents of their own."""
     if args.opponents != "self" and all(plan.has_own for plan in plans):
         ids = ",".join(dict.fromkeys(plan.id for plan in plans))
@@ -247,19 +150,19 @@ def check_used(args: Any, plans: Sequence[GamePlan]) -> None:
         )
 
 
-def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
+def _checked_seats(opponents: Any, id: str, num_players: int) -> list[str]:
     """The policy string of each seat.
 
     Raises:
         ValueError: a wrong number of seats, or no seat that learns.
     """
-    check_opponents(who)
-    if names_matchmaker(who):
+    check_opponents(opponents)
+    if names_matchmaker(opponents):
         raise ValueError(
-            f"want opponents of {id} as a policy string or a list, got {who!r}; give a "
+            f"want opponents of {id} as a policy string or a list, got {opponents!r}; give a "
             "matchmaker to the whole run, such as --opponents past_selves"
         )
-    seats = [who] * num_players if isinstance(who, str) else list(who)
+    seats = [opponents] * num_players if isinstance(opponents, str) else list(opponents)
     if len(seats) != num_players:
         raise ValueError(
             f"{id} has {num_players} seats, opponents names {len(seats)}; name one for "
@@ -267,7 +170,7 @@ def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
         )
     if "self" not in seats:
         raise ValueError(
-            f"want a seat of {id} that learns, got opponents {who!r}; write 'self' for "
+            f"want a seat of {id} that learns, got opponents {opponents!r}; write 'self' for "
             "it in a list, such as [self, random], or give one policy to the whole "
             "run, such as --opponents random"
         )
@@ -276,8 +179,8 @@ def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
 
 def opponents(
     plans: Sequence[GamePlan],
-    args: Any,
-    given: Mapping[str, Policy],
+    args: "TurnGRPOConfig",
+    policies: Mapping[str, Policy],
     matchmaker: Matchmaker | None = None,
 ) -> dict[str, Policy]:
     """The policies of the seats that do not learn, by policy string; without snapshots.
@@ -286,7 +189,7 @@ def opponents(
         plans: the games.
         args: settings. A language model has the prompt and sampling options of its
             `arena_prompt.json`; without that file, those of the learner.
-        given: policies by string; `make_policy` makes the others.
+        policies: policies by string; `make_policy` makes the others.
         matchmaker: assigns the seats of the games without `seats`.
 
     Raises:
@@ -294,25 +197,25 @@ def opponents(
             template cannot show its earlier replies.
     """
     makers = makers_of(args)
-    found = dict(given)
+    policy_by_spec = dict(policies)
     assigned = () if matchmaker is None else matchmaker.policies
     for plan in plans:
         for spec in assigned if plan.seats is None else plan.seats:
             if spec == "self":
                 continue
-            if spec not in found:
-                found[spec] = make_policy(spec, makers)
-            prepared(found[spec], plan.game)
-    return found
+            if spec not in policy_by_spec:
+                policy_by_spec[spec] = make_policy(spec, makers)
+            prepared(policy_by_spec[spec], plan.game)
+    return policy_by_spec
 
 
-def makers_of(args: Any) -> dict[str, Maker]:
+def makers_of(args: "TurnGRPOConfig") -> dict[str, Maker]:
     """The functions for `make_policy` that load models as the settings say."""
     from arena_trainers.lm.policy import LMPolicy
 
     def load(path: str) -> Policy:
-        own = read_prompt_file(prompt_folder(path))
-        sampling = own and {"batch_size": args.rollout_batch_size}
+        own_sampling = read_prompt_file(prompt_folder(path))
+        sampling = own_sampling and {"batch_size": args.rollout_batch_size}
         # the marks are those of the model that learns
         sampling = sampling or {**args.sampling_options, "reasoning_marks": None}
         policy = LMPolicy.from_pretrained(path, device=args.device, **sampling)
@@ -322,7 +225,7 @@ def makers_of(args: Any) -> dict[str, Maker]:
     return {"lm": load, "best_of": partial(best_of.load, device=args.device)}
 
 
-def check_replies(args: Any, policy: "LMPolicy") -> None:
+def check_replies(args: SelfPlay, policy: "LMPolicy") -> None:
     """Refuses a chat template that cannot show earlier replies, if prompts contain them.
 
     Raises:
@@ -333,7 +236,7 @@ def check_replies(args: Any, policy: "LMPolicy") -> None:
         policy.chat.check_replies()
 
 
-def episode_starts(args: Any, weights: Sequence[float]) -> "Dataset":
+def episode_starts(args: SelfPlay, weights: Sequence[float]) -> "Dataset":
     """The training set: starts of episodes, games drawn by weight, seeds by `args.seed`."""
     from datasets import Dataset
 
@@ -351,27 +254,7 @@ def episode_starts(args: Any, weights: Sequence[float]) -> "Dataset":
     return Dataset.from_dict({"prompt": labels, "game": games, "seed": seeds})
 
 
-def check_opponents(opponents: Any) -> None:
-    """Raises ValueError unless they are a string, a list of strings, or a matchmaker."""
-    if isinstance(opponents, Mapping):
-        return
-    seats = [opponents] if isinstance(opponents, str) else opponents
-    if not isinstance(seats, list) or not all(isinstance(seat, str) for seat in seats):
-        raise ValueError(
-            f"want opponents as a string or a list, got {opponents!r}; write a policy "
-            "string, a list with one for each seat, or a matchmaker such as past_selves"
-        )
-    if isinstance(opponents, str):
-        return
-    for seat in seats:
-        if names_matchmaker(seat):
-            raise ValueError(
-                "want policy strings in a list of opponents, got the matchmaker "
-                f"{seat!r}, which assigns all seats; give it alone: --opponents {seat}"
-            )
-
-
-def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
+def curriculum_of(args: SelfPlay, plans: Sequence[GamePlan]) -> Curriculum | None:
     """The curriculum that the settings name, ready for its games; None if they name none.
 
     Raises:
@@ -380,12 +263,12 @@ def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
     """
     if args.curriculum is None:
         return None
-    what, wanted = f"curriculum {args.curriculum!r}", "one that check_curriculum passes"
+    name, remedy = f"curriculum {args.curriculum!r}", "one that check_curriculum passes"
     games = dict(zip(numbered_names(plans), (p.game for p in plans), strict=True))
-    with trial(what, wanted):
-        tried = curricula.make(args.curriculum)
-        tried.prepare(games)
-        try_curriculum(tried, [*games], 0)
+    with trial(name, remedy):
+        trial_curriculum = curricula.make(args.curriculum)
+        trial_curriculum.prepare(games)
+        try_curriculum(trial_curriculum, [*games], 0)
         curriculum = curricula.make(args.curriculum)
         curriculum.prepare(games)
     for plan in plans:
@@ -402,13 +285,13 @@ def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
 
 def is_constant(zero_sum: bool, seats: Sequence[str]) -> bool:
     """Whether the mean return of the seats that learn is the same in every episode."""
-    return zero_sum and bool(seats) and all(who == "self" for who in seats)
+    return zero_sum and bool(seats) and all(spec == "self" for spec in seats)
 
 
 MAX_CHECKED_STEPS = 10_000  # of a run, to find out which snapshots are wanted when
 
 
-def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
+def matchmaker_of(args: SelfPlay, plans: Sequence[GamePlan]) -> Matchmaker | None:
     """The matchmaker of the seats, ready for its games; None if they are fixed.
 
     Raises:
@@ -423,12 +306,12 @@ def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
             f"want a game of several seats for opponents {args.opponents!r}, got "
             f"{', '.join(games)}; leave opponents out"
         )
-    what, wanted = f"opponents {args.opponents!r}", "what check_matchmaker passes"
-    with trial(what, wanted):
-        tried = matchmaker_for(args.opponents)
-        tried.prepare(games)
+    name, remedy = f"opponents {args.opponents!r}", "what check_matchmaker passes"
+    with trial(name, remedy):
+        trial_matchmaker = matchmaker_for(args.opponents)
+        trial_matchmaker.prepare(games)
         if names_matchmaker(args.opponents):
-            try_matchmaker(tried, games, 0)
+            try_matchmaker(trial_matchmaker, games, 0)
         matchmaker = matchmaker_for(args.opponents)
         matchmaker.prepare(games)
     if matchmaker.max_live > 0:
@@ -436,18 +319,18 @@ def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
     return matchmaker
 
 
-def _check_snapshots(args: Any, matchmaker: Matchmaker) -> None:
+def _check_snapshots(args: SelfPlay, matchmaker: Matchmaker) -> None:
     """Refuses settings under which snapshots cannot be taken or played."""
-    who = f"opponents {args.opponents!r}, which plays snapshots of the model"
+    feature = f"opponents {args.opponents!r}, which plays snapshots of the model"
     if by_server(args):
         raise ValueError(
-            f"vllm_mode 'server' does not support {who}: the server gets the weights "
+            f"vllm_mode 'server' does not support {feature}: the server gets the weights "
             "of the learner alone; leave vllm_mode and the settings of the server out, "
             "or give lm: opponents"
         )
     if splits_weights(args):
         raise ValueError(
-            f"sharded training does not support {who}: it has not been tested with it; "
+            f"sharded training does not support {feature}: it has not been tested with it; "
             "train with plain data parallelism, or give lm: opponents"
         )
     last = args.max_steps if args.max_steps > 0 else MAX_CHECKED_STEPS

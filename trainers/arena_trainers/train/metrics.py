@@ -45,7 +45,7 @@
 | `arena/time/<part>` | wall seconds of a part / seconds since the last log | see below |
 
 `sampling_gap` is of rounding alone if the policy that plays is the one that is trained, see
-`arena_trainers.train.forward`. With `top_k`, `top_p`, `min_p` or `repetition_penalty` it is the
+`arena_trainers.train.score.mismatch`. With `top_k`, `top_p`, `min_p` or `repetition_penalty` it is the
 price of these; with a cut, exp(-mean) is about the probability mass that is kept.
 
 Returns leave out penalties. Where a seat learns in some starts only, its `return` is over
@@ -86,10 +86,8 @@ trajectory with its penalties and weights, `completions/*` are the tokens of a r
 sampled, and `num_tokens` counts these and the prompts' since the start.
 """
 
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,130 +96,9 @@ from numpy.typing import NDArray
 from arena_credit import Credit, PoolReport, TurnBatch
 from arena_credit.batch import Floats
 from arena_credit.pools import ZERO
-from arena_trainers.lm.backends import Backend, Generated, Prompts, Sampling
 from arena_trainers.matchmaking import SELF
 from arena_trainers.train.records import PARTS
 from arena_wrappers import Episode
-
-TIMES = ("generation", "environment", "credit", "training", "rest")
-
-
-class Spent(NamedTuple):
-    """Seconds of a part: by the clock on the wall, and of all cores of this process."""
-
-    wall: float
-    cpu: float
-
-
-class Clock:
-    """Counts the seconds of each part, and what was done in them.
-
-    Each moment belongs to one part: the innermost one. Outside all parts it is `"rest"`.
-
-    Attributes:
-        counts: `"episodes"` and `"turns"` that were played, tokens that were `"generated"`,
-            and tokens of rows that were `"trained"`; of this process. Milliseconds of
-            generation in a player `"beside"` it.
-    """
-
-    def __init__(self) -> None:
-        self.restart()
-
-    def restart(self) -> None:
-        """Forgets everything; to be called outside all parts."""
-        self.counts: Counter[str] = Counter()
-        self._spent = dict.fromkeys(TIMES, Spent(0.0, 0.0))
-        self._parts = ["rest"]
-        self._last = _now()
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Within this context, time counts for the part, a key of `TIMES`."""
-        self._charge()
-        self._parts.append(name)
-        try:
-            yield
-        finally:
-            self._charge()
-            self._parts.pop()
-
-    @property
-    def spent(self) -> dict[str, Spent]:
-        """The seconds of each part up to now."""
-        self._charge()
-        return dict(self._spent)
-
-    def _charge(self) -> None:
-        now, before = _now(), self._spent[self._parts[-1]]
-        self._spent[self._parts[-1]] = Spent(
-            before.wall + now.wall - self._last.wall,
-            before.cpu + now.cpu - self._last.cpu,
-        )
-        self._last = now
-
-
-def _now() -> Spent:
-    return Spent(time.perf_counter(), time.process_time())
-
-
-class Meter:
-    """The speed and the split of time since the last reading of a clock.
-
-    Args:
-        clock: the clock.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self._before = clock.spent, clock.counts.copy()
-
-    def read(self) -> dict[str, float]:
-        """The metrics `arena/time/*`, `arena/*_per_second` since the last call."""
-        spent, counts = self.clock.spent, self.clock.counts.copy()
-        last, done = self._before
-        self._before = spent, counts
-        wall = {name: spent[name].wall - last[name].wall for name in TIMES}
-        total = sum(wall.values())
-        found = {"arena/episodes_per_second": _rate(counts, done, "episodes", total)}
-        beside = {"generation": (counts["beside"] - done["beside"]) / 1000}
-        for part, tokens in (("generation", "generated"), ("training", "trained")):
-            seconds = wall[part] + beside.get(part, 0.0)
-            speed = _rate(counts, done, tokens, seconds)
-            found[f"arena/tokens_per_second/{part}"] = speed
-        for name, seconds in wall.items():
-            found[f"arena/time/{name}"] = seconds / total if total > 0 else 0.0
-        return found
-
-
-def _rate(
-    counts: Counter[str], before: Counter[str], name: str, seconds: float
-) -> float:
-    return (counts[name] - before[name]) / seconds if seconds > 0 else 0.0
-
-
-class TimedBackend:
-    """A backend whose time counts as `"generation"`, and whose tokens are counted.
-
-    Args:
-        inner: the backend.
-        clock: counts.
-    """
-
-    def __init__(self, inner: Backend, clock: Clock) -> None:
-        # a policy that another trainer has timed is timed anew
-        self.inner: Backend = inner.inner if isinstance(inner, TimedBackend) else inner
-        self.runs_model = self.inner.runs_model
-        self.clock = clock
-        self.before: Callable[[], None] = lambda: None  # it generates
-
-    def generate(
-        self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
-    ) -> Generated:
-        self.before()
-        with self.clock.part("generation"):
-            made = self.inner.generate(prompt_ids, seeds, sampling)
-            self.clock.counts["generated"] += sum(map(len, made.token_ids))
-        return made
 
 
 class Tally(NamedTuple):
@@ -256,20 +133,20 @@ def tally(
     returns: dict[tuple[int, int, bool], list[float]] = defaultdict(list)
     against: dict[tuple[int, str], list[float]] = defaultdict(list)
     counts: Counter[str] = Counter()
-    for episode, game, who in zip(episodes, games, seats, strict=True):
+    for episode, game, policies in zip(episodes, games, seats, strict=True):
         if episode.parent is not None:
             continue  # candidates may be selected by their return
         for seat, value in enumerate(episode.returns):
-            returns[game, seat, who[seat] == SELF].append(value)
-        opponents = "+".join(dict.fromkeys(name for name in who if name != SELF))
+            returns[game, seat, policies[seat] == SELF].append(value)
+        opponents = "+".join(dict.fromkeys(name for name in policies if name != SELF))
         if opponents:
-            pairs = zip(episode.returns, who, strict=True)
-            own = [value for value, name in pairs if name == SELF]
-            against[game, opponents].append(float(np.mean(own)))
+            pairs = zip(episode.returns, policies, strict=True)
+            learner_returns = [value for value, name in pairs if name == SELF]
+            against[game, opponents].append(float(np.mean(learner_returns)))
         counts.update(episodes=1, turns=len(episode.turns))
         counts.update([f"game {game}"])
         for turn in episode.turns:
-            if who[turn.seat] == SELF:
+            if policies[turn.seat] == SELF:
                 counts.update(["replies", turn.invalid or "valid"])
     return Tally(dict(returns), dict(against), counts)
 
@@ -284,8 +161,10 @@ def _merged(shares: Sequence[Tally]) -> Tally:
         for opponent, values in share.against.items():
             whole.against[opponent] += values
     learning = {key[:2] for key in whole.returns if key[2]}
-    kept = {k: v for k, v in whole.returns.items() if k[2] or k[:2] not in learning}
-    return whole._replace(returns=kept)
+    learner_returns = {
+        k: v for k, v in whole.returns.items() if k[2] or k[:2] not in learning
+    }
+    return whole._replace(returns=learner_returns)
 
 
 def num_played(episodes: Sequence[Episode]) -> dict[str, int]:
@@ -312,44 +191,46 @@ def metrics(
             those of `result` by default.
     """
     returns, against, counts = _merged([Tally(*share) for share in shares])
-    found: dict[str, float] = {}
+    values_by_name: dict[str, float] = {}
     for (game, seat, _), values in sorted(returns.items()):
         name = f"arena/{names[game]}/player_{seat}"
-        found[f"{name}/return"] = float(np.mean(values))
-        found |= _of_seat(name, turns, result, game, seat)
+        values_by_name[f"{name}/return"] = float(np.mean(values))
+        values_by_name |= _seat_metrics(name, turns, result, game, seat)
     for (game, opponent), values in sorted(against.items()):
-        found[f"arena/{names[game]}/against/{opponent}/return"] = float(np.mean(values))
+        values_by_name[f"arena/{names[game]}/against/{opponent}/return"] = float(
+            np.mean(values)
+        )
     trained = result.advantage if trained is None else trained
     shares_of_games = gradient_shares(turns, trained, len(names))
     for game, game_name in enumerate(names):
-        found[f"arena/{game_name}/gradient_share"] = shares_of_games[game]
-        part = counts[f"game {game}"] / counts["episodes"]
-        found[f"arena/{game_name}/episode_share"] = part
+        values_by_name[f"arena/{game_name}/gradient_share"] = shares_of_games[game]
+        episode_share = counts[f"game {game}"] / counts["episodes"]
+        values_by_name[f"arena/{game_name}/episode_share"] = episode_share
     replies = max(counts["replies"], 1)
-    found["arena/legal_rate"] = counts["valid"] / replies
+    values_by_name["arena/legal_rate"] = counts["valid"] / replies
     for reason in REASONS:
-        found[f"arena/invalid/{reason}"] = counts[reason] / replies
-    found["arena/episode_turns"] = counts["turns"] / counts["episodes"]
+        values_by_name[f"arena/invalid/{reason}"] = counts[reason] / replies
+    values_by_name["arena/episode_turns"] = counts["turns"] / counts["episodes"]
     if turns.parent is None:
-        found["arena/flat_groups"] = float(flat_groups(turns).mean())
-    found["arena/rows"] = float(turns.is_unselected.sum())
+        values_by_name["arena/flat_groups"] = float(flat_groups(turns).mean())
+    values_by_name["arena/rows"] = float(turns.is_unselected.sum())
     if turns.num_tokens is not None:
-        found["arena/reply_tokens"] = float(turns.num_tokens.mean())
-    return found
+        values_by_name["arena/reply_tokens"] = float(turns.num_tokens.mean())
+    return values_by_name
 
 
-def _of_seat(
+def _seat_metrics(
     name: str, turns: TurnBatch, result: Credit, game: int, seat: int
 ) -> dict[str, float]:
     """The metrics of a seat's trained turns; none if there are no turns."""
-    own = (turns.game == game) & (turns.seat == seat) & turns.is_unselected
-    if not own.any():
+    seat_turns = (turns.game == game) & (turns.seat == seat) & turns.is_unselected
+    if not seat_turns.any():
         return {}
-    advantage = advantage_by_turn(turns, result.advantage)[own]
-    pool_size, flat_pools = _pools(result.report, game, seat)
-    trajectories = len(np.unique(turns.episode[own]))
+    advantage = advantage_by_turn(turns, result.advantage)[seat_turns]
+    pool_size, flat_pools = _pool_metrics(result.report, game, seat)
+    trajectories = len(np.unique(turns.episode[seat_turns]))
     supplied = {
-        f"{name}/reward/{part}": float(values[own].sum()) / trajectories
+        f"{name}/reward/{part}": float(values[seat_turns].sum()) / trajectories
         for part, values in (turns.rewards or {}).items()
         if part not in PARTS
     }
@@ -384,15 +265,17 @@ def gradient_shares(turns: TurnBatch, trained: Floats, num_games: int) -> list[f
     return shares
 
 
-def _pools(report: PoolReport, game: int, seat: int) -> tuple[float, float]:
+def _pool_metrics(report: PoolReport, game: int, seat: int) -> tuple[float, float]:
     """Mean size of the pools that can hold a seat's turns, and the share of flat pools."""
-    own = np.ones(len(report), bool)
+    seat_pools = np.ones(len(report), bool)
     for name, value in (("game", game), ("seat", seat)):
         if name in report.names:
-            own &= report.key[:, report.names.index(name)] == value
-    if not own.any():
+            seat_pools &= report.key[:, report.names.index(name)] == value
+    if not seat_pools.any():
         return 0.0, 1.0
-    return float(report.size[own].mean()), float((report.zeros[own] == 1).mean())
+    return float(report.size[seat_pools].mean()), float(
+        (report.zeros[seat_pools] == 1).mean()
+    )
 
 
 def advantage_by_turn(turns: TurnBatch, advantage: Any) -> Any:

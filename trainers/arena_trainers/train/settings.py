@@ -3,8 +3,8 @@
 `TurnGRPOConfig` has them, and so has `Draft`, which is made before TRL is imported.
 
 Importing TRL takes seconds, so the fields that `TurnGRPOConfig` inherits are listed in
-`options.json`, together with the versions of TRL and transformers that they come from.
-`docs/build_trl_options.py` writes the list; a test compares it with the installed TRL.
+`options.json`, together with the versions of TRL and transformers that they come from. Update the
+list with `python -m arena_trainers.train.config`; a test compares it with the installed TRL.
 
 An estimator is checked with them: its columns, options, parts of the reward, and bounds.
 
@@ -14,43 +14,22 @@ This module imports neither TRL nor torch.
 import json
 import math
 import os
-import random
-import warnings
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
-from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import numpy as np
-
-import arena_credit as credit
-from arena_credit.batch import INT_COLUMNS
 from arena_credit.by_name import (
-    estimators_with,
-    find_estimator,
     with_options,
 )
-from arena_credit.needs import Needs, keeps_state, needs_of
-from arena_envs import GameEnv
-from arena_envs.checks import check_known
-from arena_envs.doors import Door, check_options, split
+from arena_envs.doors import split
 from arena_envs.game import (
-    AnyGame,
-    bounds_of,
-    check_bool,
     check_int,
     check_number,
-    random_states,
 )
-from arena_envs.solvers import information_states
-from arena_eval.exploit import want_enumerable
 from arena_trainers.curricula import curricula
-from arena_trainers.engines import check_engine, check_engine_columns
-from arena_trainers.engines.settings import changes_draws, check_unsupported, engine_of
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.by_name import names_matchmaker
@@ -63,24 +42,16 @@ from arena_trainers.options import (
     with_texts,
 )
 from arena_trainers.processes import splits_weights
-from arena_trainers.rewards import NUM_TRIED, Part, parts_of
-from arena_trainers.train.games import GamePlan, check_opponents, expanded
-from arena_trainers.train.records import (
-    PARTS,
-    PER_TOKEN_LOSSES,
-    SUPPLIED,
-    Supplier,
-    TurnRecord,
-    check_functions,
-    functions_of,
-    part_of,
-    supplied_by,
-    turn_batch,
+from arena_trainers.rewards import parts_of
+from arena_trainers.train.critics.registry import (
+    check_critic_options,
+    check_critic_rows,
+    critics,
 )
-from arena_trainers.train.together import check_together
-from arena_trainers.trial import trial
-from arena_wrappers import Branching, PromptOptions, PromptWrapper, RandomPolicy, play
-from arena_wrappers.play import turn_states
+from arena_trainers.train.game_entries import check_opponents, expanded
+from arena_trainers.train.rows import PER_TOKEN_LOSSES
+from arena_trainers.train.trl_options import TRLOptions
+from arena_wrappers import Branching, PromptOptions, RandomPolicy
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import DATE, PROMPT_OPTIONS
 
@@ -90,303 +61,17 @@ OF_SURROGATE = {
     "off_policy_mask_threshold": None,
     "importance_sampling_level": "token",
 }  # options of TRL's surrogate, with their defaults
-LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
 
 
-def check_ranges(args: Any) -> None:
-    """Raises ValueError for numbers out of range, if TRL would not or only later."""
-    length = args.max_completion_length
-    ranges = {
-        "seed": (0 <= args.seed < 2**32, "from 0 to 2**32 - 1"),
-        "max_steps": (
-            args.max_steps >= 1 or args.max_steps == -1,
-            "of at least 1 (or -1 for num_train_epochs)",
-        ),
-        "logging_steps": (args.logging_steps > 0, "above 0"),
-        "save_steps": (args.save_steps > 0, "above 0"),
-        "beta": (0 <= args.beta < math.inf, "of at least 0"),
-        "temperature": (0 < args.temperature < math.inf, "above 0"),
-        "top_p": (0 < args.top_p <= 1, "above 0 and at most 1"),
-        "min_p": (args.min_p is None or 0 <= args.min_p <= 1, "from 0 to 1"),
-        "repetition_penalty": (0 < args.repetition_penalty < math.inf, "above 0"),
-        "learning_rate": (0 <= args.learning_rate < math.inf, "of at least 0"),
-        "max_completion_length": (length is None or length >= 1, "of at least 1"),
-        "loss_type": (args.loss_type in LOSS_TYPES, f"from {LOSS_TYPES}"),
-    }
-    for name, (holds, wanted) in ranges.items():
-        if not holds:
-            raise ValueError(f"want {name} {wanted}, got {getattr(args, name)!r}")
-
-
-def check_batches(args: Any) -> None:
-    """Raises ValueError for sizes of batches that TRL refuses in terms of other options.
-
-    Args:
-        args: the options, before TRL has derived some of them from others.
-    """
-    _check_counts(args)
-    rows, steps = args.generation_batch_size, args.steps_per_generation
-    if rows is not None and steps is not None:
-        raise ValueError(
-            f"want generation_batch_size or steps_per_generation, got both, {rows} and {steps}; "
-            "leave one out"
-        )
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    share = args.per_device_train_batch_size * processes
-    size = "per_device_train_batch_size times processes"
-    if args.episodes_per_step is not None:
-        share = max(args.episodes_per_step // args.gradient_accumulation_steps, 1)
-        size = "episodes_per_step / gradient_accumulation_steps"
-    if rows is not None and (rows < 1 or rows % share):
-        raise ValueError(
-            f"want generation_batch_size as a multiple of {share} ({size}), got {rows}; give "
-            f"{share} or {2 * share}, or leave it out"
-        )
-    check_episodes_per_step(args)
-    whole = rows or share * (steps or args.gradient_accumulation_steps)
-    if whole % args.num_generations:
-        raise ValueError(
-            f"want a generation batch divisible by num_generations ({args.num_generations}), got "
-            f"{whole} episodes; give --episodes_per_step {args.num_generations * 4} alone, or "
-            f"another multiple of {args.num_generations}"
-        )
-    group = args.num_generations_eval or args.num_generations
-    eval_rows = args.per_device_eval_batch_size * processes
-    if args.eval_strategy != "no" and eval_rows % group:
-        raise ValueError(
-            f"want per_device_eval_batch_size as a multiple of num_generations ({group}), got "
-            f"{args.per_device_eval_batch_size}; give {group}, or leave eval_strategy out"
-        )
-
-
-def _check_counts(args: Any) -> None:
-    """Raises ValueError for counts of batches below the least."""
-    names = ["gradient_accumulation_steps", "num_iterations", "steps_per_generation"]
-    if args.episodes_per_step is None:
-        names.append("per_device_train_batch_size")
-    for name in names:
-        value = getattr(args, name)
-        if value is not None and value < 1:
-            raise ValueError(f"want {name} of at least 1, got {value}")
-    if args.num_generations < 2:
-        raise ValueError(
-            f"want num_generations of at least 2, to compare, got {args.num_generations}"
-        )
-
-
-def check_episodes_per_step(args: Any) -> None:
-    """Raises unless a step has whole groups of episodes, and equal shares of them everywhere."""
-    episodes, unit = args.episodes_per_step, args.episodes_unit
-    if episodes is None or unit < 1:
-        return
-    if episodes % unit:
-        below = episodes - episodes % unit
-        fits = " or ".join(str(n) for n in (below, below + unit) if n)
-        raise ValueError(
-            f"want episodes_per_step divisible by {unit} (groups of {args.num_generations}, "
-            f"shares of processes and of {args.gradient_accumulation_steps} "
-            f"gradient_accumulation_steps), got {episodes}; give --episodes_per_step {fits}"
-        )
-    per_pass = episodes // max(args.gradient_accumulation_steps, 1)
-    size = args.generation_batch_size
-    if size is not None and args.steps_per_generation is None and size % per_pass:
-        raise ValueError(
-            f"want generation_batch_size divisible by {per_pass} (the episodes of a forward "
-            f"and backward pass), got {size}; leave it out, or give a multiple"
-        )
-
-
-def refuse_what_is_not_supported(args: Any) -> None:
-    """Raises ValueError for options of TRL that rollouts or credit would ignore."""
-    untested = "its rollouts have not been tested with it"
-    bypassed = "advantages come from credit; see credit_args and part_weights"
-    engine = "an engine in the training process has not been tested with it"
-    colocated = args.use_vllm and args.vllm_mode == "colocate"
-    several = args.multi_objective_aggregation != "sum_then_normalize"
-    batching = "use_transformers_continuous_batching"
-    refused = [
-        (batching, getattr(args, batching), untested),
-        ("use_vllm in sharded training", colocated and splits_weights(args), engine),
-        ("generation_kwargs", args.generation_kwargs, untested),
-        ("cache_implementation", args.cache_implementation is not None, untested),
-        ("scale_rewards", args.scale_rewards != "group", bypassed),
-        ("reward_weights", args.reward_weights is not None, bypassed),
-        ("multi_objective_aggregation", several, bypassed),
-    ]
-    check_unsupported("TurnGRPOTrainer", refused)
-    check_engine(args)
-
-
-def refuse_warm_start(args: Any) -> None:
-    """Raises ValueError under FSDP or DeepSpeed, where supervised starts are untested."""
-    if splits_weights(args) or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
-        raise ValueError(
-            "want warm_start_steps 0 under FSDP or DeepSpeed: the supervised start has "
-            "not been tested with it; run it before, with arena train --max_steps 1 "
-            "and no accelerate, and give the folder start/ of that run as --model with "
-            "--warm_start_steps 0"
-        )
-
-
-def refuse_saving_between_generations(args: Any) -> None:
-    """Raises if a checkpoint, which saves no generation batch, could fall inside one."""
-    saves = args.save_strategy == "steps" and args.save_steps >= 1
-    if saves and args.save_steps % args.window:
-        less = int(args.save_steps) // args.window * args.window
-        fits = " or ".join(str(n) for n in (less, less + args.window) if n)
-        raise ValueError(
-            f"want save_steps divisible by {args.window} (the optimizer steps that "
-            f"share a generation batch), got {args.save_steps:g}; give --save_steps "
-            f"{fits}"
-        )
-
-
-_COUNTS = ("hidden_size", "num_steps", "batch_size", "replay")  # of critics
-
-
-def _check_critic_option(critic: str, name: str, value: Any) -> None:
-    """Raises ValueError for a value that the critic would refuse when it is made."""
-    if name == "shared":
-        check_bool(name, value)
-    elif name in _COUNTS:
-        limits = {"hidden_size": 10_000, "num_steps": 1_000_000}
-        most = 10_000_000 if critic == "utterances" else limits.get(name, 10_000_000)
-        check_int(name, value, 1, most)
-    elif (critic, name) == ("features", "learning_rate"):
-        check_number(name, value, 0, 1)
-        if value in (0, 1):
-            raise ValueError(f"want a learning_rate from 0 to 1, got {value!r}")
-    elif value is not None or name != "clip":
-        check_number(name, value, 0, 1 if name == "polyak" else math.inf)
-
-
-def check_critic(args: Any) -> None:
-    """Raises ValueError for an unknown critic, or for options that it does not have."""
-    critic, options = args.critic, args.critic_args
-    if critic is None and options:
-        raise ValueError(
-            f"want critic_args only with a critic, got {dict(options)!r}; set "
-            "critic='features'"
-        )
-    if critic is not None:
-        critics.read(critic)  # raises if there is no such critic
-    if critic in OF_CRITIC:
-        refuse_unknown(f"critic {critic!r}", options, OF_CRITIC[critic].options)
-        for name, value in options.items():
-            _check_critic_option(critic, name, value)
-    elif critic is not None:
-        check_options(
-            f"critic {critic!r}", critics.find(critic), options, critics.given
-        )
-    of_tokens = "tokens.value" in of_critic(critic).columns
-    if of_tokens or critic == "utterances":
-        whole = of_tokens and args.layout != "turn"
-        split = int(os.environ.get("WORLD_SIZE", "1")) > 1 or splits_weights(args)
-        refused = [
-            ("layout 'trajectory'", whole, "its values are of single turns"),
-            ("several processes", split, "it has not been tested with them"),
-        ]
-        check_unsupported(f"critic {critic!r}", refused)
-
-
-def check_exact(args: Any, plans: Sequence[GamePlan]) -> None:
-    """Raises if the settings or a game have no exact values, where `critic="exact"` asks for them.
-
-    Raises:
-        TooLarge: a game has more than `MAX_CRITIC_STATES` states.
-        ValueError: a language game, or a setting that exact values do not allow, such as a
-            weight for a reward part other than `game` and `format`.
-    """
-    if args.critic != "exact":
-        return
-    discount = discount_of(args.credit, args.credit_args)
-    all_tokens = "action probabilities are of all tokens"
-    for name, value, wanted, reason in (
-        ("history", args.history, "state", "a transcript holds more than the state"),
-        ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
-        ("top_k", args.top_k, 0, all_tokens),
-        ("top_p", args.top_p, 1.0, all_tokens),
-        ("min_p", args.min_p or 0.0, 0.0, all_tokens),
-        ("repetition_penalty", args.repetition_penalty, 1.0, all_tokens),
-        ("discount in credit_args", discount, 1.0, "values are not discounted"),
-    ):
-        if value != wanted:
-            raise ValueError(
-                f"critic='exact' takes {name} {wanted!r}, got {value!r}: {reason}"
-            )
-    weights = dict.fromkeys(args.rewards, 1.0) | args.part_weights
-    for part, weight in weights.items():
-        if part not in PARTS and weight:
-            raise ValueError(
-                f"critic='exact' takes part_weights of 0 for {part!r}, got {weight!r}: the "
-                "values are of what the rules pay; leave the part or the critic out"
-            )
-    for plan in plans:
-        if plan.seats is None:
-            raise ValueError(
-                "critic='exact' takes the same opponents in all starts, got opponents "
-                f"{args.opponents!r}; name who plays each seat, such as [self, random], or "
-                "set critic='features'"
-            )
-        try:
-            want_enumerable(plan.game)
-            information_states(plan.game, MAX_CRITIC_STATES)
-        except ValueError as error:
-            message = f"critic='exact' takes games that can be enumerated: {error}"
-            raise type(error)(message) from error
-
-
-def check_asynchronous(args: Any) -> None:
-    """Raises ValueError for settings with which play cannot run beside training."""
-    if args.asynchronous is None:
-        return
-    limits = {"max_staleness": (0, 1), "in_flight": (2, 64)}
-    refuse_unknown("asynchronous", args.asynchronous, limits)
-    given = {"max_staleness": 1, "in_flight": 2, **args.asynchronous}
-    for name, limit in limits.items():
-        check_int(f"{name} in asynchronous", given[name], *limit)
-    args.asynchronous = given if given["max_staleness"] else None
-    if args.asynchronous is None:
-        return
-    cut = changes_draws(args)
-    reuse = (args.steps_per_generation or 1) * args.num_iterations
-    updates = args.gradient_accumulation_steps % reuse != 0
-    processes = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    refused = [
-        (str(cut), cut, "importance ratios are of the whole distribution"),
-        ("vllm_mode 'colocate'", engine_of(args) == "vllm", "it shares the GPU"),
-        ("a generation batch of several updates", updates, "its turns grow older"),
-        ("several processes", processes, "it has not been tested with them"),
-    ]
-    check_unsupported("asynchronous", refused)
-
-
-def check_sequential(args: Any) -> None:
-    """Raises ValueError unless each learner has whole optimizer steps on the same episodes."""
-    if args.update != "sequential":
-        return
-    num, accumulated = len(args.roles), args.gradient_accumulation_steps
-    reused = args.steps_per_generation or accumulated  # TRL fills it in
-    passes = reused * args.num_iterations
-    if args.num_iterations % num or passes // num % accumulated:
-        raise ValueError(
-            f"want update sequential with num_iterations divisible by {num} (the "
-            "roles, which train one after the other on the same episodes), each with "
-            f"whole steps of {accumulated} micro-batches, got {passes} in all; give "
-            f"num_iterations {num} and leave steps_per_generation out"
-        )
-
-
-def check_roles(args: Any) -> None:
+def check_roles(roles: Mapping[Any, Any], update: Any, agent: str | None) -> None:
     """Raises ValueError for learners or updates that do not fit."""
-    roles, update = args.roles, args.update
     kinds = {type(key) for key in roles}
-    if kinds not in (set(), {str}, {int}) or (int in kinds and args.agent):
+    if kinds not in (set(), {str}, {int}) or (int in kinds and agent):
         raise ValueError(
             f"want roles of an agent, or seats without one, got {[*roles]}"
         )
-    if args.agent is not None:
-        agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
+    if agent is not None:
+        agent_of(agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
         fits = isinstance(options, Mapping) and not {"model", "lora_r"} <= {*options}
         if not fits or not isinstance(options.get("model", ""), str):
@@ -408,26 +93,23 @@ def check_roles(args: Any) -> None:
         case _:
             fits = update == "joint" or (bool(roles) and update == "sequential")
     if not fits:
-        roles = [*roles] or "(none: set roles)"
+        role_names = str([*roles]) if roles else "(none: set roles)"
         raise ValueError(
             "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with "
-            f"some, but not all, of the roles {roles}, got {update!r}"
+            f"some, but not all, of the roles {role_names}, got {update!r}"
         )
 
 
 ROLE_OPTIONS = ("lora_r", "model", "learning_rate", "beta")
 LIST = Path(__file__).with_name("options.json")
 SOURCES = ("trl", "transformers")  # packages of the inherited fields
-MAX_CRITIC_STATES = (
-    100_000  # of a game: a batch asks for the probabilities of all its prompts
-)
 MAX_REPLY_TOKENS = 256  # if the settings give no limit
 BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 
 
 @with_texts
 @dataclass
-class SelfPlay:
+class SelfPlay(TRLOptions):
     """The options that self-play adds to TRL's."""
 
     games: list[Any] = option(
@@ -602,7 +284,7 @@ class SelfPlay:
         group="Episodes and batch",
         help="Groups without spread: 'keep' or 'drop'. In these groups all "
         "trajectories of each seat have the same reward. Dropping selects data by its "
-        "returns; see `arena_trainers.train.batch` for the bias.",
+        "returns; see `arena_trainers.train.rollout.filters` for the bias.",
     )
     max_replays: int = option(
         0,
@@ -616,7 +298,7 @@ class SelfPlay:
         group="Episodes and batch",
         help="Trajectories per trained one; clean wins are preferred. Clean are those "
         "with few invalid replies. This selects data; see "
-        "`arena_trainers.train.batch`.",
+        "`arena_trainers.train.rollout.filters`.",
     )
     branch: dict[str, Any] | None = option(
         None,
@@ -728,25 +410,23 @@ class SelfPlay:
     @property
     def episodes_unit(self) -> int:
         """What `episodes_per_step` is a multiple of: whole groups, equal shares of processes."""
-        options: Any = self
         processes = int(os.environ.get("WORLD_SIZE", "1"))
-        share = processes * options.gradient_accumulation_steps
-        by_hand = options.generation_batch_size or options.steps_per_generation
-        return math.lcm(share, 1 if by_hand else options.num_generations)
+        share = processes * self.gradient_accumulation_steps
+        by_hand = self.generation_batch_size or self.steps_per_generation
+        return math.lcm(share, 1 if by_hand else self.num_generations)
 
     @property
     def generations_per_step(self) -> float:
         """Generation batches per optimizer step; below 1 if several steps share a batch."""
-        options: Any = self
-        accumulated = max(options.gradient_accumulation_steps, 1)
-        passes = options.steps_per_generation or accumulated
-        if options.steps_per_generation is None and options.generation_batch_size:
+        accumulated = max(self.gradient_accumulation_steps, 1)
+        passes = self.steps_per_generation or accumulated
+        if self.steps_per_generation is None and self.generation_batch_size:
             processes = int(os.environ.get("WORLD_SIZE", "1"))
-            size = options.per_device_train_batch_size * processes
+            size = self.per_device_train_batch_size * processes
             if self.episodes_per_step is not None:
                 size = self.episodes_per_step // accumulated
-            passes = options.generation_batch_size // max(size, 1) or 1
-        return float(accumulated / (passes * max(options.num_iterations, 1)))
+            passes = self.generation_batch_size // max(size, 1) or 1
+        return float(accumulated / (passes * max(self.num_iterations, 1)))
 
     @property
     def window(self) -> int:
@@ -756,27 +436,30 @@ class SelfPlay:
     @property
     def reference_prompt(self) -> PromptOptions | None:
         """The prompts of the reference, if they are not those of training."""
-        given = dict(self.reference or {})
-        told, prompt = given.pop("instruction", ""), given.pop("prompt", {})
-        kinds = [type(told), type(given.pop("model", "")), type(prompt)]
-        if given or kinds != [str, str, dict]:
+        reference = dict(self.reference or {})
+        instruction, prompt = (
+            reference.pop("instruction", ""),
+            reference.pop("prompt", {}),
+        )
+        kinds = [type(instruction), type(reference.pop("model", "")), type(prompt)]
+        if reference or kinds != [str, str, dict]:
             raise ValueError(
                 "want reference as {model: PATH, instruction: TEXT, prompt: OPTIONS}, "
                 f"got {self.reference!r:.200}"
             )
-        if not told and not prompt:
+        if not instruction and not prompt:
             return None
         refuse_unknown("the prompt of reference", prompt, PROMPT_OPTIONS)
-        own = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
-        own["persona"] = " ".join(filter(None, (own["persona"], told)))
-        found = PromptOptions(**own)
-        if found.history != "state" or self.on_invalid == "retry":
+        options = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
+        options["persona"] = " ".join(filter(None, (options["persona"], instruction)))
+        prompt_options = PromptOptions(**options)
+        if prompt_options.history != "state" or self.on_invalid == "retry":
             raise ValueError(
                 "a reference with prompts of its own needs history='state' and no "
-                f"retries, got history={found.history!r} and "
+                f"retries, got history={prompt_options.history!r} and "
                 f"on_invalid={self.on_invalid!r}; set both"
             )
-        return found
+        return prompt_options
 
     def check_own(self) -> None:
         check_declared(self, SelfPlay)
@@ -802,9 +485,10 @@ class SelfPlay:
         for name, weight in self.part_weights.items():
             if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
-        check_critic(self)
+        check_critic_options(self.critic, self.critic_args)
+        check_critic_rows(self.critic, self.layout, splits_weights(self))
         self._check_rows()
-        check_roles(self)
+        check_roles(self.roles, self.update, self.agent)
         self._check_terms()
         self.branching(())
         self._check_filter()
@@ -823,7 +507,7 @@ class SelfPlay:
     def reads_reference(self) -> bool:
         """Whether a KL term, or a term of the loss, reads the reference."""
         beta, terms = getattr(self, "beta", 0.0), terms_of(self.losses, self.layout)
-        betas = [one.get("beta", beta) for one in self.roles.values()] or [beta]
+        betas = [options.get("beta", beta) for options in self.roles.values()] or [beta]
         return any([*betas, *("reference" in term.needs for term in terms)])
 
     def branching(self, seats: Sequence[int]) -> Branching | None:
@@ -835,12 +519,12 @@ class SelfPlay:
         return branching_of("branch", self.branch, seats=seats)
 
     def _check_terms(self) -> None:
-        terms, of_trl = terms_of(self.losses, self.layout), vars(self)
-        own = [term.name for term in terms if term.surrogate]
+        terms, trl_options = terms_of(self.losses, self.layout), vars(self)
+        surrogates = [term.name for term in terms if term.surrogate]
         for name, default in OF_SURROGATE.items():
-            if own and of_trl.get(name, default) != default:
+            if surrogates and trl_options.get(name, default) != default:
                 raise ValueError(
-                    f"{name} is of TRL's surrogate, in whose place {own[0]!r} stands; "
+                    f"{name} is of TRL's surrogate, in whose place {surrogates[0]!r} stands; "
                     "leave one of the two out"
                 )
         if self.reference is not None and not self.reads_reference:
@@ -848,7 +532,7 @@ class SelfPlay:
                 "nothing reads the reference; set beta, or a term such as kl_to in "
                 "losses"
             )
-        if of_trl.get("sync_ref_model") and not self.reads_reference:
+        if trl_options.get("sync_ref_model") and not self.reads_reference:
             raise ValueError(
                 "want beta above 0, or a term of losses that reads the reference, with "
                 "sync_ref_model, got neither: nothing would read the reference that moves; "
@@ -869,8 +553,7 @@ class SelfPlay:
             )
 
     def _check_oversample(self) -> None:
-        of_trl: Any = self
-        times, size = self.oversample, of_trl.num_generations or 0
+        times, size = self.oversample, self.num_generations or 0
         if times == 1:
             return
         if size % times or size < 2 * times:
@@ -892,7 +575,7 @@ class SelfPlay:
                 "layout='trajectory' needs history='transcript', in which a seat's "
                 f"prompt begins with its earlier turns, got {self.history!r}"
             )
-        loss_type = getattr(self, "loss_type")  # noqa: B009 # a field of TRL
+        loss_type = self.loss_type
         if self.weighting == "turn" and loss_type not in PER_TOKEN_LOSSES:
             raise ValueError(
                 "weighting='turn' needs a loss that averages over all tokens, got "
@@ -901,15 +584,15 @@ class SelfPlay:
 
 
 def branching_of(
-    where: str, given: Mapping[str, Any] | None, **defaults: Any
+    name: str, options: Mapping[str, Any] | None, **defaults: Any
 ) -> Branching | None:
     """The branching that options name; raises ValueError for options that do not fit."""
-    if given is None:
+    if options is None:
         return None
-    refuse_unknown(where, given, BRANCH_OPTIONS)
-    if "num_candidates" not in given:
-        raise ValueError(f"want num_candidates in {where}, got {dict(given)!r}")
-    return Branching(**{**defaults, **given})
+    refuse_unknown(name, options, BRANCH_OPTIONS)
+    if "num_candidates" not in options:
+        raise ValueError(f"want num_candidates in {name}, got {dict(options)!r}")
+    return Branching(**{**defaults, **options})
 
 
 class Draft(SelfPlay):
@@ -928,557 +611,38 @@ class Draft(SelfPlay):
 
 @cache
 def _list() -> Mapping[str, Any]:
-    found: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
+    return content
 
 
 def listed_options() -> dict[str, Option]:
     """The fields of `TurnGRPOConfig`, those of TRL from the list, without importing TRL."""
     listed = [
-        Option(**{**o, "types": tuple(o["types"]), "choices": tuple(o["choices"])})
-        for o in _list()["options"]
+        Option(
+            **{
+                **fields,
+                "types": tuple(fields["types"]),
+                "choices": tuple(fields["choices"]),
+            }
+        )
+        for fields in _list()["options"]
     ]
-    return {one.name: one for one in listed} | options_of(SelfPlay)
+    return {listed_option.name: listed_option for listed_option in listed} | options_of(
+        SelfPlay
+    )
 
 
 def installed_versions() -> dict[str, str | None]:
     """The installed versions of TRL and transformers; None if one is missing."""
-    found: dict[str, str | None] = {}
+    versions: dict[str, str | None] = {}
     for package in SOURCES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = None
-    return found
+            versions[package] = None
+    return versions
 
 
 def is_of_installed_versions() -> bool:
     """Whether the list was made with the installed versions."""
     return dict(_list()["made_with"]) == installed_versions()
-
-
-def part_weights(args: Any, functions: Collection[str]) -> dict[str, float]:
-    """Weights of the parts of the reward, by name.
-
-    These are the parts in `part_weights`, and those that column functions supply. A supplied
-    part has weight 0 unless `part_weights` sets it.
-    """
-    given = [part for name in functions if (part := part_of(name))]
-    weighted = dict.fromkeys(args.rewards, 1.0)  # as far as checks go
-    return {**dict.fromkeys(given, 0.0), **weighted, **args.part_weights}
-
-
-def check_part_weights(args: Any, functions: Collection[str]) -> None:
-    """Checks the names and weights of `part_weights`.
-
-    Raises:
-        ValueError: a weight for an unknown part, or weight 0 for the part that the
-            estimator needs as a reward (`paid_part` of its `needs`).
-    """
-    for name in args.rewards:
-        if name in args.part_weights or name in PARTS:
-            raise ValueError(
-                f"want the weight of {name!r} in rewards or in part_weights, got both; "
-                "leave one out, or give it another name"
-            )
-    known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
-    for name in args.part_weights:
-        told = f"part_weights names {name!r}, which is not a reward part"
-        check_known(name, known, told)
-    option = needs_of(find_estimator(args.credit)).paid_part
-    if option is None:
-        return
-    part = {**credit.default_options(args.credit), **args.credit_args}[option]
-    if part_weights(args, functions).get(part, 1.0) == 0:
-        raise ValueError(
-            f"credit {args.credit!r} needs as {option} a reward part with a weight "
-            f"other than 0, got {part!r} with weight 0; set part_weights to "
-            f"{{{part!r}: 1.0}}"
-        )
-
-
-NUM_GAMES = 100  # random games that are played to see whether seats are paid early
-SLACK = 1e-9  # rounding of a sum of rewards
-
-
-def return_bounds(
-    game: AnyGame, args: Any, weights: Mapping[str, float]
-) -> tuple[float, float]:
-    """Bounds of the weighted return of a trajectory, forfeits and penalties included.
-
-    Args:
-        game: the rules.
-        args: settings; `penalty`, `on_invalid` and `max_retries` set the cost of invalid
-            replies.
-        weights: weights of the reward parts; 1 where none is given.
-    """
-    found = part_bounds(game, args)
-    ends = [_times(found[part], weights.get(part, 1.0)) for part in PARTS]
-    return sum(low for low, _ in ends), sum(high for _, high in ends)
-
-
-def part_bounds(game: AnyGame, args: Any) -> dict[str, tuple[float, float]]:
-    """Bounds of each part of a trajectory's return, without weights.
-
-    The game's part lies within `bounds_of` the game. These bounds are
-    widened if a seat is paid before its first turn: a trajectory begins with this turn, so
-    it lacks the early payment, and the seat may lose it again later.
-    """
-    low, high = bounds_of(game)
-    limited = [s for s in args.games if isinstance(s, dict) and s.get("max_turns")]
-    if limited or args.curriculum is not None:
-        low, high = (
-            min(low, 0.0),
-            max(high, 0.0),
-        )  # an episode may be cut before any payment
-    if pays_early(game):
-        low, high = low - max(high, 0.0), high - min(low, 0.0)
-    invalid = {
-        "forfeit": 1 if game.num_players < 3 else game.max_turns,
-        "retry": args.max_retries * game.max_turns + 1,
-        "random": game.max_turns,
-    }[args.on_invalid]
-    return {"game": (low, high), "format": (-args.penalty * invalid, 0.0)}
-
-
-def _times(ends: tuple[float, float], weight: float) -> tuple[float, float]:
-    low, high = sorted(weight * end + 0.0 for end in ends)  # no -0
-    return low, high
-
-
-def pays_early(game: AnyGame) -> bool:
-    """Whether random play finds an episode that pays a seat before its first turn."""
-    rng = random.Random(0)
-    for _ in range(NUM_GAMES):
-        moved = set[int]()
-        for state, player in random_states(game, rng):
-            if moved.issuperset(range(game.num_players)):
-                break
-            paid = game.returns(state)
-            if any(paid[seat] for seat in range(len(paid)) if seat not in moved):
-                return True
-            moved.add(player)
-    return False
-
-
-def check_bounds(
-    args: Any, games: Sequence[AnyGame], weights: Mapping[str, float]
-) -> None:
-    """Raises if a return can lie outside of the bounds that the estimator's options set.
-
-    Which options these are is declared by the estimator (`return_bounds` of `needs`). A
-    bound may be a number, or a mapping from parts of the reward to numbers.
-
-    Raises:
-        ValueError: names the bound and the value that it needs.
-    """
-    options = {**credit.default_options(args.credit), **args.credit_args}
-    names = needs_of(find_estimator(args.credit)).return_bounds or ()
-    for side, name in enumerate(names):
-        given = options[name]
-        by_part = given if isinstance(given, Mapping) else {None: given}
-        for part, bound in by_part.items():
-            if not isinstance(bound, Real):
-                continue  # the estimator checks it
-            what = name if part is None else f"{name}[{part!r}]"
-            _check_known(args, weights, what, part)
-            # a part of weight 0 is read without weight
-            weight = weights.get(part or "", 1.0) or 1.0
-            for game in games:
-                ends = return_bounds(game, args, weights)
-                if part is not None:
-                    ends = _times(part_bounds(game, args)[part], weight)
-                end = ends[side]
-                beyond = float(bound) - end if side == 0 else end - float(bound)
-                if beyond > SLACK:
-                    raise ValueError(
-                        f"want a {what} of {end:g} or {('less', 'more')[side]}, got "
-                        f"{bound!r}: {type(game).__name__} can pay {end:g}, with "
-                        "penalties and part_weights"
-                    )
-
-
-def _check_known(
-    args: Any, weights: Mapping[str, float], what: str, part: str | None
-) -> None:
-    """Raises if a bound is set for a part of the reward without known bounds."""
-    counted = [part] if part is not None else [p for p in weights if weights[p]]
-    others = [other for other in counted if other not in PARTS]
-    if others:
-        raise ValueError(
-            f"credit {args.credit!r} cannot check {what}: the bounds of the reward "
-            f"part {others[0]!r} are not known; leave {what} out"
-        )
-
-
-ALWAYS = (
-    *("game", "episode", "seat", "turn", "group", "team"),
-    *("terminated", "truncated"),
-)
-COUNTS = ("num_tokens", "row_length")
-ON_DEMAND = (
-    *("state_key", "action", "opponent", "role"),
-    *("tokens.entropy", "tokens.logprob"),
-)
-PROVIDED = (
-    *ALWAYS,
-    *COUNTS,
-    *(f"rewards.{part}" for part in PARTS),
-    *ON_DEMAND,
-)
-
-
-class OfCritic(NamedTuple):
-    """The columns that a critic supplies, its options, and further columns that it reads."""
-
-    columns: tuple[str, ...]
-    options: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
-
-
-_FITTED, _CRITICS = ("hidden_size", "learning_rate"), "arena_trainers.train.critics"
-_VALUES = ("value", "next_value")
-OF_CRITIC = {  # of those of this package, whose module imports torch
-    "features": OfCritic(_VALUES, (*_FITTED, "num_steps"), ("features",)),
-    "exact": OfCritic((*_VALUES, "action_value")),
-    "tokens": OfCritic(
-        ("tokens.value", *_VALUES), (*_FITTED, "loss_weight", "shared", "clip")
-    ),
-    "utterances": OfCritic(
-        (*_VALUES, "action_value"),
-        (*_FITTED, "num_steps", "batch_size", "replay", "polyak"),
-    ),
-}
-critics: Door[Any] = Door(
-    "critic",
-    "arena.critics",
-    {
-        "features": f"{_CRITICS}:FeatureCritic",
-        "exact": f"{_CRITICS}:ExactCritic",
-        "tokens": f"{_CRITICS}:TokenCritic",
-        "utterances": f"{_CRITICS}:UtteranceCritic",
-    },
-    given=("games", "discount", "seed", "seats", "options", "weight", "trainer"),
-    kit=f"{_CRITICS}:check_critic",
-)
-
-
-def of_critic(critic: str | None) -> OfCritic:
-    """What is known of a critic; a plug-in declares `supplies` and `reads`."""
-    if critic is None or critic in OF_CRITIC:
-        return OF_CRITIC[critic] if critic else OfCritic(())
-    made = critics.find(critic)
-    supplies, reads = getattr(made, "supplies", _VALUES), getattr(made, "reads", ())
-    return OfCritic(tuple(supplies), reads=tuple(reads))
-
-
-BRANCH_COLUMNS = ("parent", "branch", "unselected")
-PER_BATCH_IDS = (
-    *("group", "episode", "rollout", "parent"),
-    *("state_key", "action", "opponent", "role"),
-)  # the same number means something else in the next batch
-FUNCTION = "set columns={'NAME': 'my_module:my_function'}"
-CRITICS = (
-    "set critic='features', or 'exact' for games that can be enumerated, or 'tokens'"
-)
-ABSENT = {
-    "value": f"{CRITICS}, or {FUNCTION}",
-    "next_value": CRITICS,
-    "action_value": "set critic='exact', for games that can be enumerated, or "
-    f"'utterances', or {FUNCTION}",
-    "tokens.value": "set critic='tokens'",
-    **dict.fromkeys(BRANCH_COLUMNS, "episodes do not branch; set branch"),
-    "stratum": f"games define no strata; {FUNCTION}",
-    "rollout": "trajectories are not cut into segments; choose another column",
-}
-
-
-def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[str, ...]:
-    """The columns that the estimator reads.
-
-    These are the columns that it declares with `needs` and the columns that its options
-    name, such as `pool` or, for token columns, `metric`.
-
-    Args:
-        args: settings.
-        functions: names of the columns that the user's functions give.
-
-    Raises:
-        ValueError: unknown estimator; a column that rollouts do not give (the message says
-            what to set); a critic whose values are not read; turn trees for an estimator
-            that compares whole trajectories; a state that is kept by columns whose numbers
-            change from batch to batch.
-    """
-    named = _named_columns(args)
-    needed = credit.needed_columns(args.credit, args.within_turn)
-    wanted = tuple(dict.fromkeys([*needed, *named]))
-    provided = (*PROVIDED, *functions)
-    supplied = of_critic(args.critic).columns
-    provided += supplied
-    if args.branch is not None:
-        _check_branch(args, wanted)
-        provided += BRANCH_COLUMNS
-        wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
-    _check_provided(args, [*named, *wanted], provided)
-    if args.critic is not None and not {*supplied} & {*wanted}:
-        raise ValueError(
-            f"credit {args.credit!r} reads no values of critic={args.critic!r}; give a credit "
-            f"that does, such as {estimators_with(_reads_values)}, or leave critic out "
-            "(--critic null where a recipe has one)"
-        )
-    check_engine_columns(args, wanted)
-    return tuple(dict.fromkeys([*wanted, *functions]))
-
-
-def _reads_values(needs: Needs) -> bool:
-    return "value" in needs.columns
-
-
-def _check_branch(args: Any, wanted: Collection[str]) -> None:
-    """Raises if the estimator cannot train on turn trees, or on those of `follow`."""
-    needs, branching = needs_of(find_estimator(args.credit)), args.branching(())
-    if needs.compares_trajectories or "state_key" not in wanted:
-        known = estimators_with(_compares_states)
-        raise ValueError(
-            f"TurnGRPOTrainer does not support branch with credit {args.credit!r}: "
-            "want an estimator that compares only turns of the same state, such as "
-            f"{known}"
-        )
-    if branching and branching.follow == "best" and not needs.unselected_only:
-        known = estimators_with(lambda needs: needs.unselected_only)
-        raise ValueError(
-            f"credit {args.credit!r} does not support turns that were selected by "
-            "their return, got branch with follow='best'; set follow='random' or "
-            f"'all', or credit to {known}"
-        )
-
-
-def _compares_states(needs: Needs) -> bool:
-    return "state_key" in needs.columns and not needs.compares_trajectories
-
-
-def _named_columns(args: Any) -> list[str]:
-    """The columns that options name; raises if a kept state cannot be keyed by them."""
-    named = [
-        name
-        for value in args.credit_args.values()
-        if isinstance(value, list | tuple)
-        for name in value
-        if name in INT_COLUMNS
-    ]
-    mixed = [name for name in named if name in PER_BATCH_IDS]
-    if mixed and keeps_state(find_estimator(args.credit)):
-        raise ValueError(
-            f"credit {args.credit!r} keeps a state, but the numbers of {mixed[0]!r} "
-            "change from batch to batch; want columns such as 'game' and 'seat', got "
-            f"{named}"
-        )
-    tokens = [f"tokens.{value}" for value in args.credit_args.values()]
-    read = [name for name, value in args.credit_args.items() if value == "column"]
-    return named + read + [name for name in tokens if name in ON_DEMAND]
-
-
-def _check_provided(args: Any, wanted: Sequence[str], provided: Sequence[str]) -> None:
-    """Raises if the rollouts lack a column; the message says what to set."""
-    own = credit.needed_columns(args.credit)
-    within = credit.needed_columns(args.credit, args.within_turn)
-    for name in wanted:
-        if name in provided:
-            continue
-        reason = ABSENT.get(name, f"choose from {', '.join(provided)}")
-        if part_of(name):
-            reason = f"no function supplies this reward part; {FUNCTION}"
-        if name in BRANCH_COLUMNS and "state_key" not in wanted:
-            reason = "rollouts have no workers; choose another estimator or column"
-        who = f"credit {args.credit!r}"
-        if name in within and name not in own:
-            who += f" with within_turn={args.within_turn!r}"
-        raise ValueError(
-            f"{who} needs the column {name!r}, which these rollouts do not have: "
-            + reason.replace("NAME", name)
-        )
-
-
-def check_credit(
-    args: Any,
-    games: Sequence[AnyGame] = (),
-    functions: Mapping[str, Supplier] | None = None,
-) -> tuple[str, ...]:
-    """Tests the estimator on a small batch with the columns of a real one.
-
-    Args:
-        args: settings.
-        games: the games to train on; the test batch has their lowest and highest returns.
-        functions: the user's functions and reward models, by column.
-
-    Returns:
-        The columns to collect: those that the estimator reads, and those of the functions.
-
-    Raises:
-        ValueError: unknown estimator or option; a reward with another discount than the
-            estimator; a column that rollouts do not give; a function whose column does not
-            affect the credit; bounds that a return can lie outside of; weights of reward parts
-            that do not fit the estimator; a part of the reward that a game cannot pay.
-    """
-    functions = {} if functions is None else functions
-    credit.check_options(args.credit, args.credit_args)
-    check_discounts(args)
-    by_critic = of_critic(args.critic).columns
-    taken = {*PROVIDED, *by_critic}
-    check_functions(functions, taken)
-    try_functions({**functions, **parts_of(args.rewards)}, games, args)
-    wanted = check_credit_columns(args, functions)
-    check_together(args, wanted, functions)
-    weights = part_weights(args, functions)
-    check_part_weights(args, functions)
-    check_bounds(args, games, weights)
-    turns = trial_records(games, functions)
-    names = [str(number) for number in range(max(len(games), 1))]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", credit.FlatPoolWarning)
-        batch = turn_batch([turns], weights, names, wanted, [(0,)] * len(names))
-        size = len(turns)
-        for name in by_critic:
-            values = np.full(size, np.nan if name == "next_value" else 0.0)
-            given: dict[str, Any] = {name: values}
-            if name == "tokens.value":
-                given = {
-                    "tokens": {**(batch.tokens or {}), "value": np.zeros(2 * size)}
-                }
-            batch = replace(batch, **given)
-        with trial(f"credit {args.credit!r}", "one that check_estimator passes"):
-            result = estimate_credit(args, batch, None)
-        for name in functions:
-            if not weights.get(part_of(name) or "", 0.0):  # a paid part is read
-                _check_read(args, batch, name, result)
-    return wanted
-
-
-def try_functions(
-    functions: Mapping[str, Supplier], games: Sequence[AnyGame], args: Any
-) -> None:
-    """Asks each function about the first turns of random play of each game.
-
-    Raises:
-        ValueError: it cannot be called with an episode, a turn and a state, or gives no number.
-    """
-    called = functions_of(functions)
-    for game in games if called else ():
-        make_env = partial(PromptWrapper, GameEnv(game), **args.prompt_options)
-        (episode,) = play(make_env, "random", [0])
-        turns = [
-            replace(turn, prompt_ids=[0], token_ids=[0], logprobs=[0.0])
-            for turn in episode.turns
-        ]
-        episode = replace(episode, turns=turns)
-        pairs = zip(turns, turn_states(episode, game), strict=True)
-        for turn, state in islice(pairs, NUM_TRIED):
-            for name, function in called.items():
-                with trial(*_described(name, function)):
-                    supplied_by({name: function}, episode, turn, state, game)
-
-
-def _described(name: str, function: Any) -> tuple[str, str]:
-    """A column's function as an error names it, and what it has to be."""
-    if isinstance(function, Part):
-        what = f"rewards[{function.name!r}]"
-        return what, "a function of episode, turn, state and game"
-    own = getattr(function, "__qualname__", type(function).__name__)
-    what = f"columns[{name!r}], {own!r},"
-    return what, "a function of episode, turn and state"
-
-
-def trial_records(
-    games: Sequence[AnyGame], functions: Collection[str] = ()
-) -> list[TurnRecord]:
-    """Two turns of each game: one is paid the lowest return, one the highest."""
-    ranges = [bounds_of(game) for game in games] or [(0.0, 1.0)]
-    tokens = {"entropy": [0.5, 1.0], "logprob": [-1.0, -2.0]}
-    found = []
-    for game, ends in enumerate(ranges):
-        for i, paid in enumerate(ends):
-            parts = {part: float(i) for n in functions if (part := part_of(n))}
-            rewards = {**dict.fromkeys(PARTS, 0.0), "game": paid, **parts}
-            record = TurnRecord(
-                game=game,
-                seed=0,
-                episode=2 * game + i,
-                place=0,
-                seat=0,
-                turn=0,
-                rewards=rewards,
-                num_tokens=2,
-                row_length=4,
-                terminated=True,
-                truncated=False,
-                state=i,
-                action=i,
-                tokens=tokens,
-                supplied={name: i for name in functions if name in SUPPLIED},
-            )
-            found.append(record)
-    return found
-
-
-def _check_read(
-    args: Any, batch: credit.TurnBatch, name: str, result: credit.Credit
-) -> None:
-    """Raises if the column does not affect the credit."""
-    parts = {k: v for k, v in (batch.rewards or {}).items() if k != part_of(name)}
-    columns: dict[str, Any] = {} if part_of(name) else {name: None}
-    without = replace(batch, rewards=parts, **columns)
-    try:
-        same = estimate_credit(args, without, None).advantage == result.advantage
-    except ValueError:
-        return
-    if np.all(same):
-        raise ValueError(
-            f"credit {args.credit!r} does not read {name!r}; leave it out of columns"
-        )
-
-
-def estimate_credit(
-    args: Any, batch: credit.TurnBatch, state: Mapping[str, Any] | None
-) -> credit.Credit:
-    """The configured estimator's credit.
-
-    Warns only if all advantages are 0. Single flat pools are counted in the metrics.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", credit.FlatPoolWarning)
-        result = credit.estimate(
-            args.credit,
-            batch,
-            state=state,
-            within_turn=args.within_turn,
-            **args.credit_args,
-        )
-    is_new = batch.action_value is not None and not batch.action_value.any()  # a critic
-    if not result.advantage.any() and not is_new:
-        warnings.warn(
-            "all advantages of this batch are 0, since every pool has equal returns or a "
-            "single turn; set a wider pool in credit_args, or more episodes_per_step",
-            credit.FlatPoolWarning,
-            stacklevel=2,
-        )
-    return result
-
-
-def check_discounts(args: Any) -> None:
-    """Raises ValueError for a potential with another discount than that of the credit."""
-    discount = discount_of(args.credit, args.credit_args)
-    for name in [n for n in ("milestones", "belief_gain") if n in args.rewards]:
-        given = args.rewards[name] or {}
-        own = given.get("discount", 1.0)
-        # turns that change nothing would be paid, or the optimum would change
-        if own != discount and given.get("potential", True):
-            raise ValueError(
-                f"want the discount of the credit, {discount!r}, in rewards[{name!r}], "
-                f"got {own!r}"
-            )
-
-
-def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
-    """The discount of an estimator with these options; its critic uses the same."""
-    found = {**credit.default_options(estimator), **options}.get("discount", 1.0)
-    return float(found)

@@ -16,7 +16,8 @@ from arena_trainers.curricula import curricula
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.by_name import names_matchmaker
-from arena_trainers.train.records import RewardColumn
+from arena_trainers.train.columns import RewardColumn
+from arena_trainers.train.settings import SelfPlay
 
 VALUES = ("value", "action_value")
 CALLS = "each turn of an agent is several calls of models"
@@ -36,7 +37,7 @@ class Setup(NamedTuple):
         plays_agent: whether turns have several calls of models, whatever `args` says.
     """
 
-    args: Any
+    args: SelfPlay
     columns: Collection[str]
     suppliers: Mapping[str, Any]
     is_adapted: bool | None
@@ -50,8 +51,8 @@ def _agent(setup: Setup) -> str | None:
 
 
 def _matchmaker(setup: Setup) -> str | None:
-    who = setup.args.opponents
-    return f"opponents {who!r}" if names_matchmaker(who) else None
+    opponents = setup.args.opponents
+    return f"opponents {opponents!r}" if names_matchmaker(opponents) else None
 
 
 def _snapshots(setup: Setup) -> str | None:
@@ -196,7 +197,7 @@ CLASHES = (
 
 
 def check_together(
-    args: Any,
+    args: SelfPlay,
     columns: Collection[str] = (),
     suppliers: Mapping[str, Any] | None = None,
     *,

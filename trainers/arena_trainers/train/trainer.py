@@ -40,45 +40,24 @@ interface:
 
 `arena_trainers.train.metrics` explains the metrics that are logged besides those of TRL's loss.
 
-**Several learners** on one base model have a LoRA adapter for each role of an agent, or for each seat.
-
-- A row is scored by the adapter of its role or seat. `Forward` sorts rows by adapter, then by length.
-- The loss is TRL's over the rows of all learners that the step updates, with one normaliser. Rows of
-  the other learners are left out.
-- An adapter whose gradient is 0 keeps its weights bit for bit: the optimizer skips it, with its
-  momentum and its weight decay.
-- The reference of the KL term is the base model for every learner, or what its whole model began as.
-- Without `lora_r` each learner has a whole model, which begins as that of the run, or as `model` of its role.
-- With `use_vllm` one engine plays all adapters, see `arena_trainers.engines.adapters`.
-- With `update: sequential` the `num_iterations` passes over a generation batch are shared among the
-  learners, in the order of `roles`. The advantage of a call is times the factor of HAPPO
-  (https://arxiv.org/abs/2109.11251), ∏ π_new / π_old over the calls of earlier learners since the
-  learner's last call in the episode, of those that are trained. It is at most e²⁰.
-
-Learners are saved in folders named by role (`seat_0` for a seat), each of which `lm:PATH` plays.
+docs/trainer.md describes the parts, and several learners.
 """
 
-import copy
 import gc
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import DistributedType, gather_object
+from accelerate.utils import gather_object
 from datasets import Dataset
 from numpy.typing import NDArray
-from transformers import AutoTokenizer, PreTrainedModel, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.trainer import grpo_trainer
-from trl.trainer.utils import add_fused_lm_head, disable_dropout_in_model
 
 from arena_credit import Credit, TurnBatch
 from arena_trainers.checkpoint import checkpoint_of
@@ -87,41 +66,41 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
-from arena_trainers.engines.protocols import WeightSender
-from arena_trainers.engines.settings import check_unsupported
 from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.backends.forward_pass import evaluating
-from arena_trainers.lm.backends.memory import free_memory
-from arena_trainers.lm.model_memory import check_memory, whole_memory
-from arena_trainers.lm.models import check_language_model, model_folder
+from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
-from arena_trainers.train.batch import (
-    Ahead,
-    BatchCredit,
-    Filter,
-    Player,
+from arena_trainers.train.advantages import BatchCredit
+from arena_trainers.train.checkpoint import CheckpointFiles, whole_checkpoint
+from arena_trainers.train.clock import Clock, Meter, TimedBackend
+from arena_trainers.train.columns import Supplier
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.critics.make import make_critic
+from arena_trainers.train.critics.tokens import TokenCritic
+from arena_trainers.train.finite_steps import FiniteSteps
+from arena_trainers.train.games import check_replies, episode_starts
+from arena_trainers.train.learners import (
+    KLTerm,
+    Learners,
+    WholeLearners,
+    learner_starts,
+)
+from arena_trainers.train.losses.averages import rows_factor
+from arena_trainers.train.losses.terms import LossTerms
+from arena_trainers.train.matching import Matching
+from arena_trainers.train.metrics import metrics, tally
+from arena_trainers.train.parts import WeightSender
+from arena_trainers.train.prepared import PreparedGames, prepare_games
+from arena_trainers.train.records import PlayedBatch, SelectedTurns
+from arena_trainers.train.rollout.asynchronous import AsyncPlayer
+from arena_trainers.train.rollout.filters import Filter
+from arena_trainers.train.rollout.player import Player
+from arena_trainers.train.rollout.reward_columns import (
     check_reward_models,
     load_reward_models,
 )
-from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.critics import TokenCritic, make_critic
-from arena_trainers.train.finite_steps import FiniteSteps
-from arena_trainers.train.forward import (
-    Forward,
-    LossTerms,
-    Shards,
-    joined,
-    row_tensors,
-    rows_factor,
-)
-from arena_trainers.train.games import check_replies, episode_starts
-from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
-from arena_trainers.train.metrics import Clock, Meter, TimedBackend, metrics, tally
-from arena_trainers.train.records import (
-    Kept,
-    Played,
-    Supplier,
+from arena_trainers.train.rows import (
     TrainingRow,
     loss_weighted,
     training_rows,
@@ -129,10 +108,14 @@ from arena_trainers.train.records import (
     weighted,
     with_placeholder_rows,
 )
-from arena_trainers.train.saved import Saved, whole_checkpoint
+from arena_trainers.train.score.forward import Forward
+from arena_trainers.train.score.reference import check_reference, reference_folder
+from arena_trainers.train.score.sharding import ShardedWeights
+from arena_trainers.train.score.tensors import row_tensors
+from arena_trainers.train.tasks import Tasks
 from arena_trainers.train.together import check_together
-from arena_wrappers import AgentPolicy, Episode, Policy
-from arena_wrappers.policies.agents import agent_of, by_seat
+from arena_wrappers import Episode, Policy
+from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import find_reply_format
 
 
@@ -153,7 +136,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             (`Turn`) and the game's state before it, each returns a number, an integer for
             `"stratum"`. Every process calls them for the episodes that it played. A
             `RewardColumn(PATH)` takes the place of a function where a reward model supplies
-            the column, see `arena_trainers.train.batch`. A part of the reward is
+            the column, see `arena_trainers.train.rollout.reward_columns`. A part of the reward is
             paid only if `part_weights` names it.
         games: what `prepare_games` made of `args`, `policies` and `columns`; the trainer
             calls it by default.
@@ -175,7 +158,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         terms: the terms that `losses` adds to the loss; `tokens` the critic that does, if there is one.
         credit: gives the turns their credit, with a critic if there is one.
         last_played: this process's latest generation batch.
-        last_kept: its turns that are trained.
+        last_selected: its turns that are trained.
         last_turns: the trained turns of all processes: the global batch.
         last_credit: their credit.
 
@@ -185,17 +168,18 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     args: TurnGRPOConfig
     model: Any
+    beta: float | KLTerm  # type: ignore[assignment] # TRL's loss multiplies it
     ref_model: Any
     model_wrapped: Any
     accelerator: Any
     vllm_generation: Any
-    sender: WeightSender  # made by the engine where a server generates
     eos_token_ids: list[int]
     num_generations: int
     num_generations_eval: int
     _logs: Any
-    last_played: Played
-    last_kept: Kept
+    sender: WeightSender  # set by the engine that a server runs
+    last_played: PlayedBatch
+    last_selected: SelectedTurns
     last_turns: TurnBatch
     last_credit: Credit
 
@@ -217,7 +201,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         first = kwargs.get("peft_config")
         configs = adapter_configs(args.roles, first)
         kwargs["peft_config"] = [*configs, first][0]
-        self.games = games = _prepared(args, policies, columns, games, first)
+        self.games = games = _prepare(args, policies, columns, games, first)
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self.clock = Clock()
@@ -228,7 +212,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         is_whole = bool(args.roles) and not configs
         with without_client(args), slots, _beta(args, is_whole):
             super().__init__(
-                model=next(iter(_starts(args, model)), model),
+                model=next(iter(learner_starts(args, model)), model),
                 reward_funcs=[no_reward],
                 args=args,
                 train_dataset=train_dataset,
@@ -242,39 +226,61 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     def _set_up_parts(self, terms: Sequence[Term]) -> None:
         """Makes the policy that learns of TRL's model, and the parts that play and credit."""
-        self.shards = Shards(self)
-        self.forward = Forward(self, self.shards, self.clock)
+        self.sharded_weights = ShardedWeights(self)
+        self.forward = Forward(self, self.sharded_weights, self.clock)
         self.terms = LossTerms(self, terms)
         args, games, clock = self.args, self.games, self.clock
-        if path := _reference_folder(args):
-            _check_reference(path, self.ref_model, self._tokenizer)
-        process = self.accelerator.process_index
+        if path := reference_folder(args):
+            check_reference(path, self.ref_model, self._tokenizer)
         self.policy = self._learner()
         device = self.accelerator.device
         games.place_opponents(self.policy, device)
         check_reward_models(games.functions, self._tokenizer, args)
-        models = load_reward_models(games.functions, device)
+        reward_models = load_reward_models(games.functions, device)
         self.tasks = Tasks(games, args)
-        agent = self.agent
-        if self.learners is not None:
-            player = self.learners.player(self.policy, clock, agent)
-            agent = lambda _: player  # noqa: E731
-        matched = self.accelerator, self.policy, clock, agent
-        self.matching = Matching(games, args, *matched)
+        self.matching = Matching(
+            games, args, self.accelerator, self.policy, clock, self._agent()
+        )
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, clock)
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
-        self.saved = Saved(self)
+        self.checkpoint_files = CheckpointFiles(self)
         critic = None if args.critic is None else make_critic(self)
         self.tokens = critic if isinstance(critic, TokenCritic) else None
-        sizes = self.num_generations_eval, self.num_generations
-        seating = self.matching, self.tasks
-        self.player = Player(args, games, *seating, process, sizes, clock)
-        most = self.forward.max_tokens
-        self.credit = BatchCredit(args, games, critic, models, clock, most)
-        self.ahead = Ahead(self) if args.asynchronous else None
-        self.filter = Filter(args, games, self.player, self.credit, process, clock)
+        self.player = Player(
+            args,
+            games,
+            self.matching,
+            self.tasks,
+            process=self.accelerator.process_index,
+            group_sizes=(self.num_generations_eval, self.num_generations),
+            clock=clock,
+        )
+        self.credit = BatchCredit(
+            args,
+            games,
+            critic,
+            reward_models,
+            clock,
+            max_tokens=self.forward.max_tokens,
+        )
+        self.async_player = AsyncPlayer(self) if args.asynchronous else None
+        self.filter = Filter(
+            args,
+            games,
+            self.player,
+            self.credit,
+            process=self.accelerator.process_index,
+            clock=clock,
+        )
+
+    def _agent(self) -> Callable[[Policy], Policy] | None:
+        """Makes what plays from the policy that learns; one player for several learners."""
+        if self.learners is None:
+            return self.agent
+        player = self.learners.player(self.policy, self.clock, self.agent)
+        return lambda _: player
 
     def _learner(self) -> LMPolicy:
         return LMPolicy(
@@ -293,8 +299,9 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         """The model for generation: whole, and without the checkpointing of its layers."""
         if not self.args.gradient_checkpointing:
             return nullcontext(self.policy.model)
-        given = self.model_wrapped, self.accelerator
-        return unwrap_model_for_generation(*given, gather_deepspeed3_params=False)
+        return unwrap_model_for_generation(
+            self.model_wrapped, self.accelerator, gather_deepspeed3_params=False
+        )
 
     def _generate_and_score_completions(
         self, inputs: list[dict[str, Any]]
@@ -302,12 +309,13 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         """A batch from its starts to TRL's loss: play, filter, credit, rows."""
         trains, step = self.model.training, self.state.global_step
         model = self.policy.model
-        with self.shards.weights_for_play(), evaluating(model):  # for the critic, too
+        # for the critic, too
+        with self.sharded_weights.weights_for_play(), evaluating(model):
             self.credit.step = step
-            played = (self.ahead or self.player).play(inputs, step, trains)
-            kept = self.filter(played)
-            self.last_played, self.last_kept = played, kept
-            credited = self.credit(kept.shares, trains)
+            played = (self.async_player or self.player).play(inputs, step, trains)
+            selected = self.filter(played)
+            self.last_played, self.last_selected = played, selected
+            credited = self.credit(selected.shares, trains)
         self.last_turns, self.last_credit = credited
         with self.clock.part("credit"):
             advantage = self.last_credit.advantage
@@ -319,8 +327,8 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             turns = [turn for episode in self.last_episodes for turn in episode.turns]
             wrap = find_reply_format(self.args.reply_format).wrap
             self.policy.check_scored(turns, wrap)
-            self.forward.agreement.check(self._rows)
-            batch.update(self.forward.scored_before(batch, self._rows))
+            self.forward.mismatch_check.check(self._rows)
+            batch.update(self.forward.loss_columns(batch, self._rows))
         with self.clock.part("credit"):
             batch["learner"] = self.forward.learners_of(None, len(self._rows))
             if self.args.update == "sequential" and trains:
@@ -348,14 +356,17 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         if "arena_row" in inputs:
-            inputs = self.learners.in_turn(inputs)  # type: ignore[union-attr] # of `keep`
-        active, given = self.terms.active(), inputs
+            inputs = self.learners.for_current(inputs)  # type: ignore[union-attr] # of `keep`
+        active, trl_inputs = self.terms.active(), inputs
         if any(term.surrogate for term in active):  # in place of TRL's
-            given = {**inputs, "advantages": torch.zeros_like(inputs["advantages"])}
-        self.beta = self.learners.beta_of(inputs) if self.learners else self.args.beta
+            trl_inputs = {
+                **inputs,
+                "advantages": torch.zeros_like(inputs["advantages"]),
+            }
+        self.beta = self.learners.kl_term(inputs) if self.learners else self.args.beta
         tokens = self.tokens if self.tokens and self.tokens.loss_weight else None
         with self.forward.loss_of(inputs, bool(active or tokens)):
-            loss: torch.Tensor = super()._compute_loss(model, given)
+            loss: torch.Tensor = super()._compute_loss(model, trl_inputs)
         loss = rows_factor(self, inputs) * loss
         if active and self.forward.latest is not None:
             loss = loss + self.terms.loss(active, inputs, self.forward.latest)
@@ -365,7 +376,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         return self.learners.anchored(loss) if self.learners else loss
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        with self.clock.part("training"), self.shards.held:
+        with self.clock.part("training"), self.sharded_weights.held:
             loss: torch.Tensor = super().training_step(*args, **kwargs)
             if self.args.device.type == "cuda":
                 torch.cuda.synchronize()  # else its time would count where others wait
@@ -383,14 +394,17 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         checkpoint = whole_checkpoint(folder, resume_from_checkpoint)
         self.clock.restart()
         self._meter = Meter(self.clock)
-        with _frozen(), nullcontext() if self.ahead is None else self.ahead.running():
+        with (
+            _without_full_collections(),
+            nullcontext() if self.async_player is None else self.async_player.running(),
+        ):
             return super().train(checkpoint, *args, **kwargs)
 
     def get_batch_samples(
         self, epoch_iterator: Iterator[Any], num_batches: int, device: Any
     ) -> Any:
-        if self.ahead is not None:
-            epoch_iterator = self.ahead.read(epoch_iterator, num_batches)
+        if self.async_player is not None:
+            epoch_iterator = self.async_player.read(epoch_iterator, num_batches)
         return super().get_batch_samples(epoch_iterator, num_batches, device)
 
     def get_train_dataloader(self) -> Any:
@@ -401,7 +415,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs:  # not the summary at the end
-            logs.update(self._meter.read() | self.forward.agreement.read())
+            logs.update(self._meter.read() | self.forward.mismatch_check.read())
         super().log(logs, start_time)
 
     def save_model(
@@ -410,19 +424,19 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         """Saves the model with its `arena_prompt.json`; only the main process writes."""
         self.check_weights()
         folder = Path(output_dir or str(self.args.output_dir))
-        with self.saved.model_in(folder):
+        with self.checkpoint_files.model_in(folder):
             if self.learners is None or not self.learners.save(folder):
                 super().save_model(output_dir, _internal_call)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
         step = self.state.global_step
-        self.saved.save(checkpoint_of(self._get_output_dir(trial), step))
+        self.checkpoint_files.save(checkpoint_of(self._get_output_dir(trial), step))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
-            self.saved.load(Path(checkpoint))
+            self.checkpoint_files.load(Path(checkpoint))
 
     def create_optimizer(self, *args: Any, **kwargs: Any) -> Any:
         is_new = self.optimizer is None
@@ -444,9 +458,13 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     def _training_rows(self, advantage: NDArray[np.float64]) -> list[TrainingRow]:
         """This process's rows, as many as every other process trains."""
-        kept = self.last_kept
+        selected = self.last_selected
         rows = training_rows(
-            self.last_episodes, kept.records, self.last_turns, advantage, kept.rows
+            self.last_episodes,
+            selected.records,
+            self.last_turns,
+            advantage,
+            selected.rows,
         )
         if self.args.layout == "trajectory":
             rows = trajectory_rows(rows)
@@ -468,42 +486,51 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
     def _log_play(self, advantage: NDArray[np.float64]) -> None:
         """Logs the metrics of play and credit, see `arena_trainers.train.metrics`."""
         args, turns, played = self.args, self.last_turns, self.last_played
-        own = tally(played.first_episodes, played.games, played.seats)
+        own_tally = tally(played.first_episodes, played.games, played.seats)
         trained = loss_weighted(advantage, turns, args.loss_type, args.layout)
         names = self.games.names
-        found = {
-            **metrics(gather_object([own]), names, turns, self.last_credit, trained),
+        values = {
+            **metrics(
+                gather_object([own_tally]), names, turns, self.last_credit, trained
+            ),
             **self.credit.metrics,
-            **self.last_kept.metrics,
+            **self.last_selected.metrics,
         }
-        self.note(found)
+        self.note(values)
 
     def _log_rows(self) -> None:
         """Logs sizes and returns of the rows of all processes."""
-        own = [row for row in self._rows if row.advantage is not None]
+        trained = [row for row in self._rows if row.advantage is not None]
         ends = {*self.eos_token_ids, self._tokenizer.pad_token_id}
-        mine = [
+        sizes = [
             (
                 len(row.prompt_ids),
                 sum(row.loss_mask),
                 row.completion_ids[-1] not in ends,
                 row.episode_return,
             )
-            for row in own
+            for row in trained
         ]
-        read, said, cut, paid = np.array(gather_object(mine)).reshape(-1, 4).T
+        of_all = np.array(gather_object(sizes)).reshape(-1, 4)
+        prompt_tokens, reply_tokens, is_clipped, returns = of_all.T
         if self.model.training:
-            self.state.num_input_tokens_seen += int(read.sum() + said.sum())
-        found = {}
-        if len(said):  # a learner may have no turn
-            found = {"reward": paid.mean(), "completions/clipped_ratio": cut.mean()}
-            for name in ("mean", "min", "max"):
-                found[f"completions/{name}_length"] = getattr(said, name)()
-        self.note({name: float(value) for name, value in found.items()})
+            self.state.num_input_tokens_seen += int(
+                prompt_tokens.sum() + reply_tokens.sum()
+            )
+        if len(returns):  # a learner may have no turn
+            self.note(
+                {
+                    "reward": float(returns.mean()),
+                    "completions/clipped_ratio": float(is_clipped.mean()),
+                    "completions/mean_length": float(reply_tokens.mean()),
+                    "completions/min_length": float(reply_tokens.min()),
+                    "completions/max_length": float(reply_tokens.max()),
+                }
+            )
         kind = "train" if self.model.training else "eval"
         self._metrics[kind]["num_tokens"] = [self.state.num_input_tokens_seen]
         if self.log_completions:
-            self._log_texts(own)
+            self._log_texts(trained)
 
     def _log_texts(self, rows: Sequence[TrainingRow]) -> None:
         """Gives TRL's table of completions the rows of all processes."""
@@ -515,15 +542,25 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         means = [float(np.mean(row.advantage)) for row in rows]  # type: ignore[arg-type]
         self._logs["advantages"].extend(gather_object(means))
 
-    def note(self, found: Mapping[str, float], kind: str = "") -> None:
+    def note(self, values: Mapping[str, float], kind: str = "") -> None:
         """Adds metrics to the next log, which has the mean of all that were noted."""
         kind = kind or ("train" if self.model.training else "eval")
-        for name, value in found.items():
+        for name, value in values.items():
             self._metrics[kind][name].append(value)
 
     def noted(self, name: str) -> list[float]:
         """A metric of the steps since the last log."""
         return list(self._metrics["train"].get(name, ()))
+
+    @property
+    def micro_step(self) -> int:
+        """How many micro-batches were trained."""
+        return int(self._step)
+
+    @property
+    def chat_tokenizer(self) -> Any:
+        """The tokenizer, with a chat template."""
+        return self._tokenizer
 
     @property
     def has_entropy_bonus(self) -> bool:
@@ -537,7 +574,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
 
 @contextmanager
-def _frozen() -> Iterator[None]:
+def _without_full_collections() -> Iterator[None]:
     """Keeps Python's full garbage collections from visiting all that was made before.
 
     With torch loaded each takes 0.2 s, a tenth of the time of a tiny model's training.
@@ -553,48 +590,22 @@ def _frozen() -> Iterator[None]:
             gc.unfreeze()
 
 
-def _starts(args: TurnGRPOConfig, model: Any) -> list[Any]:
-    """What learners begin as: the run's model, or the folder of a role's own."""
-    names = args.learner_starts(None)
-    return [model if name is None else str(model_folder(name)) for name in names]
-
-
-def _reference_folder(args: TurnGRPOConfig) -> str | None:
-    """The folder of the model of `reference`, if it has one of its own."""
-    name = (args.reference or {}).get("model")
-    return None if name is None else str(model_folder(name))
-
-
-def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
-    """Raises ValueError for a reference that TRL leaves out, or that reads tokens otherwise."""
-    if model is None:
-        raise ValueError(
-            "want reference without model where an adapter is trained, as TRL takes "
-            f"the base model for it; got {path!r}; leave model or the adapter out"
-        )
-    if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
-        raise ValueError(
-            f"want {path!r} with the tokenizer of the model, got another; choose a "
-            "model of the same family"
-        )
-
-
 @contextmanager
 def _beta(args: TurnGRPOConfig, is_whole: bool) -> Iterator[None]:
     """Has TRL make the reference of the settings, for terms also if `beta` is 0; none for whole learners."""
-    beta, found = args.beta, grpo_trainer.get_config_model_id
+    beta, get_config_model_id = args.beta, grpo_trainer.get_config_model_id
     args.beta = (beta or 1.0) * (args.reads_reference and not is_whole)
-    path = _reference_folder(args) if args.beta else None
+    path = reference_folder(args) if args.beta else None
     if path is not None:
         check_language_model(path)
         grpo_trainer.get_config_model_id = lambda config: path
     try:
         yield
     finally:
-        args.beta, grpo_trainer.get_config_model_id = beta, found
+        args.beta, grpo_trainer.get_config_model_id = beta, get_config_model_id
 
 
-def _prepared(
+def _prepare(
     args: TurnGRPOConfig,
     policies: Mapping[str, Policy] | None,
     columns: Mapping[str, Supplier] | None,
@@ -613,348 +624,3 @@ def _prepared(
 def no_reward(**_: Any) -> list[float | None]:
     """Stands for TRL's reward function: returns come from `Player`, credit from `BatchCredit`."""
     raise RuntimeError("want no call of TRL's reward function, as the games pay")
-
-
-class PerRow(float):
-    """A number for each of B rows, as TRL's loss multiplies it; itself the largest."""
-
-    column: torch.Tensor
-
-    def __new__(cls, numbers: torch.Tensor) -> "PerRow":
-        made = super().__new__(cls, float(numbers.max()))
-        made.column = numbers[:, None]
-        return made
-
-    def __mul__(self, other: Any) -> Any:
-        return self.column * other
-
-
-class Learners(TrainerCallback):
-    """The part of `TurnGRPOTrainer` that holds the adapters that learn.
-
-    Args:
-        trainer: TRL's trainer, after its construction with the first learner's adapter.
-        given: to `_make`.
-
-    Attributes:
-        names: of the learners: roles, or `seat_0`.
-        weights: of each learner.
-        beta: the largest weight of a KL term.
-    """
-
-    def __init__(self, trainer: Any, given: Any) -> None:
-        args = trainer.args
-        self.trainer, self.update = trainer, args.update
-        self.names = args.learner_names
-        self.model = trainer.accelerator.unwrap_model(trainer.model)
-        if trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
-            raise ValueError(
-                "want roles without FSDP and DeepSpeed, with which they have not been "
-                "tested; start the processes with torchrun alone, or leave roles out"
-            )
-        # vLLM leaves a group of one process, in which a later trainer is wrapped in DDP
-        kind = trainer.accelerator.distributed_type
-        self.is_alone = kind == DistributedType.NO
-        trainer.accelerator.ddp_handler.find_unused_parameters = False  # see `anchored`
-        roles = args.roles.values()
-        self.rates = [one.get("learning_rate", args.learning_rate) for one in roles]
-        betas = [float(one.get("beta", args.beta)) for one in roles]
-        self.betas, self.beta = torch.tensor(betas, device=args.device), max(betas)
-        self.weights: list[list[Any]] = []
-        self._make(given)
-        self.use(0)
-        trainer.add_callback(self)
-
-    def _make(self, given: Any) -> None:
-        """Makes the adapters of the configurations, see `adapter_configs`."""
-        for i, (name, config) in enumerate(zip(self.names, given, strict=True)):
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(self.trainer.args.seed + i)
-                self.model.add_adapter(name, config)
-        for name, weights in self.model.named_parameters():
-            if ".default." in name:  # the first begins as that of a plain run
-                own = name.replace(".default.", f".{self.names[0]}.")
-                self.model.get_parameter(own).data.copy_(weights.data)
-        self.model.set_adapter(self.names[0])
-        self.model.delete_adapter("default")
-        named = [(n, p) for n, p in self.model.named_parameters() if "lora_" in n]
-        self.weights = [[p for n, p in named if f".{x}." in n] for x in self.names]
-
-    def use(self, learner: int, model: Any = None) -> Any:
-        """The model with the adapter of a learner; all adapters stay trainable."""
-        self.model.set_adapter(self.names[learner])
-        for p in chain(*self.weights):
-            p.requires_grad_(True)
-        return model
-
-    def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Policy:
-        """What plays: the agent with a policy for each learner."""
-        found: dict[str, Policy] = {}
-        engine: Any = policy.backend
-        for index, name in enumerate(self.names):
-            found[name] = own = copy.copy(policy)
-            own.run_on(policy.model, partial(self._adapted, policy, index))
-            if self.trainer.args.use_vllm:
-                own.backend = engine.of_learner(name)
-            own.backend = TimedBackend(own.backend, clock)
-        if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
-            raise ValueError(
-                "roles by name need agent, such as planner_worker; give it"
-            )
-        player: Policy = agent(found) if agent else AgentPolicy(by_seat, found, "self")
-        return player
-
-    @contextmanager
-    def _adapted(self, policy: LMPolicy, learner: int) -> Iterator[PreTrainedModel]:
-        with policy.context() as model:
-            yield self.use(learner, model)
-
-    def updated(self, step: int) -> list[int]:
-        """The learners that the step after this many updates."""
-        every = range(len(self.names))
-        if self.update in ("joint", "sequential"):
-            return list(every)
-        if "alternate" in self.update:
-            return [step // self.update["alternate"] % len(every)]
-        keys = list(self.trainer.args.roles)
-        return [i for i in every if keys[i] not in self.update["freeze"]]
-
-    def rows_of(
-        self, rows: Sequence[TrainingRow], step: int, trains: bool
-    ) -> list[TrainingRow]:
-        """The rows with their learners; in training without those of learners that rest.
-
-        Raises:
-            ValueError: a row of a role or seat without a learner.
-        """
-        only = self.names if len(self.names) == 1 else []  # also of turns of one call
-        for row in rows:
-            of = row.role or f"seat_{(row.trajectory or (0, 0))[1]}"
-            found = [name for name in (of, *only) if name in self.names]
-            if not found:
-                raise ValueError(f"want a learner for {of!r}, roles has {self.names}")
-            row.learner = self.names.index(found[0])
-        kept = self.updated(step) if trains else range(len(self.names))
-        return [row for row in rows if row.learner in kept]
-
-    def keep(self, batch: dict[str, Any], rows: Sequence[TrainingRow]) -> None:
-        """Adds the index of each row to a batch of `sequential`, which `in_turn` reads."""
-        batch["arena_row"] = torch.arange(len(rows), device=batch["learner"].device)
-        self.batch, self.rows, self.num_over = dict(batch), rows, 0
-        self.gaps = torch.zeros(len(rows), device=batch["learner"].device)
-        self.factors = torch.ones_like(self.gaps)
-
-    def in_turn(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The inputs with a loss of the rows of the learner alone whose update it is."""
-        trainer = self.trainer
-        passes = trainer.args.steps_per_generation * trainer.num_iterations
-        now = trainer._step % passes * len(self.names) // passes
-        while self.num_over < now:
-            self._measure_update(self.num_over)
-            self.num_over += 1
-        own = (inputs["learner"] == now)[:, None]
-        factors = self.factors[inputs["arena_row"], None]
-        advantages = inputs["advantages"] * factors
-        return {
-            **inputs,
-            "tool_mask": inputs["tool_mask"] * own,
-            "advantages": advantages,
-        }
-
-    def _measure_update(self, learner: int) -> None:
-        """Brings `factors` up to date, after the update of a learner."""
-        batch, trainer = self.batch, self.trainer
-        mine = (batch["learner"] == learner) & batch["tool_mask"].any(dim=1)
-        part = {k: v[mine] for k, v in batch.items() if v.dim()}
-        if len(part["learner"]):
-            with torch.no_grad():
-                given = trainer.model, *joined(part), False, part["learner"]
-                new = trainer.forward.score(*given).logprobs
-            gap = (new - part["old_per_token_logps"]) * part["tool_mask"]
-            self.gaps[mine] = gap.sum(dim=1)
-        logs = carried(self.rows, self.gaps.tolist(), len(self.names))
-        self.factors = self.gaps.new_tensor(logs).clamp(-20, 20).exp()
-        after = batch["tool_mask"].any(dim=1) & (batch["learner"] == learner + 1)
-        if after.any():
-            mean = float(self.factors[after].mean())
-            self._log(self.names[learner + 1], "factor", mean)
-
-    def anchored(self, loss: torch.Tensor) -> torch.Tensor:
-        """The loss with a gradient for all adapters, which DDP sums over the processes."""
-        return (
-            loss
-            if self.is_alone
-            else loss + 0 * sum(map(torch.sum, chain(*self.weights)))
-        )
-
-    def split(self, optimizer: Any) -> None:
-        """Gives each learner groups of its own in an optimizer, with its learning rate."""
-        optimizer.param_groups = [
-            {**group, "params": own, "lr": rate}
-            for weights, rate in zip(self.weights, self.rates, strict=True)
-            for group in optimizer.param_groups
-            if (own := [p for p in group["params"] if any(p is w for w in weights)])
-        ]
-
-    def beta_of(self, inputs: Mapping[str, Any]) -> float:
-        """The weight of the KL term of each row."""
-        return PerRow(self.betas[inputs["learner"]])
-
-    def on_pre_optimizer_step(
-        self, args: Any, state: Any, control: Any, **kwargs: Any
-    ) -> None:
-        """Logs the gradients; an adapter without one is not moved."""
-        for name, weights in zip(self.names, self.weights, strict=True):
-            grads = [p.grad for p in weights if p.grad is not None]
-            norm = float(sum(g.norm() ** 2 for g in grads)) ** 0.5
-            if norm == 0:
-                for p in weights:
-                    p.grad = None
-            self._log(name, "grad_norm", norm)
-
-    def measure(
-        self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
-    ) -> None:
-        """Logs each learner's abs(advantage) and KL divergence; arguments as `Agreement`'s."""
-        values = {"advantage": inputs["advantages"].abs()}
-        if (reference := inputs.get("ref_per_token_logps")) is not None:
-            gap = reference - logprobs.detach()
-            values["kl"] = gap.exp() - gap - 1
-        for i, name in enumerate(self.names):
-            own = counted & (inputs["learner"] == i)[:, None]
-            for what, value in values.items() if own.any() else ():
-                self._log(name, what, float(value[own].mean()))
-
-    def _log(self, name: str, what: str, value: float) -> None:
-        self.trainer.note({f"arena/learner/{name}/{what}": value})
-
-    def save(self, folder: Path) -> bool:
-        """Writes the learners into a folder, unless TRL does; whether it did."""
-        return False
-
-    def load(self, checkpoint: Path) -> bool:
-        """Goes on with the learners of a checkpoint, unless TRL does; whether it did.
-
-        Raises:
-            ValueError: it lacks a learner, or has one of another rank or other shapes.
-        """
-        for name in self.names:
-            file = checkpoint / name / "adapter_config.json"
-            found = json.loads(file.read_text())["r"] if file.is_file() else "none"
-            if found != (rank := self.model.peft_config[name].r):
-                raise ValueError(
-                    f"want learner {name!r} with lora_r {rank} in {str(checkpoint)!r}, "
-                    f"got {found}; resume with the roles of that run"
-                )
-        return False
-
-
-class WholeLearners(Learners):
-    """Learners with a whole model each.
-
-    The first is TRL's model. The others are its submodule `learners`, so that their weights are
-    optimised, clipped and reset with its own.
-
-    Attributes:
-        models: of the learners.
-        references: what each began as, or None where nothing reads it.
-    """
-
-    def _make(self, given: Any) -> None:
-        """Makes the models from the one that the run was given."""
-        args, num = self.trainer.args, self.trainer.accelerator.num_processes
-        several = f"{num} processes", num > 1, "only one has been tested"
-        served = "use_vllm", args.use_vllm, "an engine holds one model"
-        check_unsupported("a whole model for each role", [several, served])
-        size = sum(p.nbytes for p in self.model.parameters())
-        check_memory(whole_memory(args, size), free_memory(args.device) + size)
-        starts = _starts(args, given)
-        self.models = [self.model, *map(self._started, starts[1:])]
-        for name, start, model in zip(self.names, starts, self.models, strict=True):
-            self._check_fit(name, model)
-            if start is not given:
-                _check_reference(start, model, self.trainer._tokenizer)
-        kept = dict.fromkeys(starts if args.reads_reference else ())
-        for start in kept:
-            kept[start] = self._started(start).eval().requires_grad_(False)
-        self.references = [kept.get(start) for start in starts]
-        self.trainer.ref_model = self.references[0]
-        self.weights = [list(model.parameters()) for model in self.models]
-        self.model.learners = torch.nn.ModuleList(self.models[1:])
-
-    def _started(self, source: Any) -> Any:
-        """A model of a folder, or a copy of a model, which scores as TRL's own does."""
-        trainer, args = self.trainer, self.trainer.args
-        if isinstance(source, (str, Path)):
-            given = args.model_init_kwargs or {}
-            model = grpo_trainer.create_model_from_path(str(source), **given)
-        else:
-            model = copy.deepcopy(source)
-            vars(model).pop("forward", None)  # TRL's, which would run the source
-        if args.disable_dropout:
-            disable_dropout_in_model(model)
-        outputs = "log_probs", "entropy"
-        add_fused_lm_head(model, temperature=trainer.temperature, outputs=outputs)
-        return trainer.accelerator.prepare_model(model, evaluation_mode=True)
-
-    def _check_fit(self, name: str, model: Any) -> None:
-        """Raises ValueError for a model of other shapes than the first."""
-        shapes = [
-            {n: tuple(p.shape) for n, p in m.named_parameters() if "learners." not in n}
-            for m in (self.model, model)
-        ]
-        for key in sorted({*shapes[0], *shapes[1]}):
-            want, got = (one.get(key) for one in shapes)
-            if want != got:
-                raise ValueError(
-                    f"want {key} of {name!r} in the shape {want} of the first role's "
-                    f"model, got {got}; give models of one architecture and size"
-                )
-
-    def use(self, learner: int, model: Any = None) -> Any:
-        """The model of a learner, or its reference in place of the first one."""
-        is_reference = model is not None and model is self.references[0]
-        return (self.references if is_reference else self.models)[learner]
-
-    def save(self, folder: Path) -> bool:
-        for name, model in zip(self.names, self.models, strict=True):
-            own = {k: v for k, v in model.state_dict().items() if "learners." not in k}
-            model.save_pretrained(folder / name, state_dict=own)
-            self.trainer.processing_class.save_pretrained(folder / name)
-        return True
-
-    def load(self, checkpoint: Path) -> bool:
-        for name, model in zip(self.names, self.models, strict=True):
-            if not (checkpoint / name / "config.json").is_file():
-                raise ValueError(
-                    f"want a whole model of {name!r} in {str(checkpoint)!r}, got none; "
-                    "resume with the roles of that run"
-                )
-            own = str(checkpoint / name)
-            saved = grpo_trainer.create_model_from_path(
-                own, dtype="auto", device_map=None
-            )
-            self._check_fit(name, saved)
-            model.load_state_dict(saved.state_dict(), strict=False)
-        return True
-
-
-def carried(
-    rows: Sequence[TrainingRow], gaps: Sequence[float], num_learners: int
-) -> list[float]:
-    """Sums `gaps` over what earlier learners said since the last call of a row's learner.
-
-    Args:
-        rows: in playing order, episode by episode.
-        gaps: a number for each row.
-        num_learners: how many learners there are; those of lower index are earlier.
-    """
-    found, since, episode = [], [0.0] * num_learners, -1
-    for row, gap in zip(rows, gaps, strict=True):
-        if (number := (row.trajectory or (-1, 0))[0]) != episode:
-            since, episode = [0.0] * num_learners, number
-        found.append(since[row.learner])
-        since[row.learner] = 0.0
-        for later in range(row.learner + 1, num_learners):
-            since[later] += gap
-    return found

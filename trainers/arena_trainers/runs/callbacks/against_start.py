@@ -42,7 +42,7 @@ class AgainstStart(Measuring):
         every: int,
         num_episodes: int,
     ) -> None:
-        super().__init__(every, trainer.shards.weights_for_play)
+        super().__init__(every, trainer.sharded_weights.weights_for_play)
         self.trainer, self.start, self.num_episodes = trainer, start, num_episodes
 
     def measure(self, state: TrainerState) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from arena_trainers.train.metrics import TIMES, Clock
+from arena_trainers.train.clock import TIMES, Clock
 
 
 def profile_of(clock: Clock) -> dict[str, Any]:

@@ -43,7 +43,11 @@ class SampleReplies(Callback):
 
     def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         is_due = self.every > 0 and state.global_step % self.every == 0
-        if is_due and state.is_world_process_zero and self.trainer.last_kept.records:
+        if (
+            is_due
+            and state.is_world_process_zero
+            and self.trainer.last_selected.records
+        ):
             number = state.global_step // self.every - 1
             text = f"step {state.global_step}, {sample_reply(self.trainer, number)}"
             self.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -56,8 +60,11 @@ def sample_reply(trainer: "TurnGRPOTrainer", number: int) -> str:
         trainer: has played a generation batch.
         number: of the turn among this process's turns; goes round.
     """
-    place = number % len(trainer.last_kept.records)
-    record, row = trainer.last_kept.records[place], trainer.last_kept.rows[place]
+    place = number % len(trainer.last_selected.records)
+    record, row = (
+        trainer.last_selected.records[place],
+        trainer.last_selected.rows[place],
+    )
     turn = trainer.last_episodes[record.episode].turns[record.place]
     advantage = advantage_by_turn(trainer.last_turns, trainer.last_credit.advantage)
     plan = trainer.games.plans[record.game]

@@ -52,8 +52,8 @@ def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout
     episodes, games = trainer.last_episodes, trainer.last_played.games
     rollouts = turn_credits(
         episodes,
-        trainer.last_kept.records,
-        trainer.last_kept.rows,
+        trainer.last_selected.records,
+        trainer.last_selected.rows,
         trainer.last_turns,
         trainer.last_credit,
         estimator=trainer.args.credit,

@@ -30,25 +30,27 @@ from arena_trainers.matchmaking.by_name import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
 from arena_trainers.runs.folder import check_new
 from arena_trainers.runs.settings import JobConfig
+from arena_trainers.train.checks import (
+    check_asynchronous,
+    check_batches,
+    check_ranges,
+    check_save_steps,
+    check_sequential,
+    check_supported,
+)
+from arena_trainers.train.columns import load_functions
+from arena_trainers.train.credit_check import check_credit
+from arena_trainers.train.critics.exact_check import check_exact
 from arena_trainers.train.games import (
     GamePlan,
     check_used,
     curriculum_of,
     matchmaker_of,
 )
-from arena_trainers.train.records import load_functions
 from arena_trainers.train.settings import (
     Draft,
-    check_asynchronous,
-    check_batches,
-    check_credit,
-    check_exact,
-    check_ranges,
-    check_sequential,
     is_of_installed_versions,
     listed_options,
-    refuse_saving_between_generations,
-    refuse_what_is_not_supported,
 )
 from arena_trainers.train.together import check_together
 from arena_wrappers import Policy, RandomPolicy, make_policy
@@ -141,7 +143,7 @@ def checks(
         lambda: check_batches(draft),
         lambda: check_evaluation(draft),
         lambda: check_ranges(draft),
-        lambda: refuse_what_is_not_supported(draft),
+        lambda: check_supported(draft),
         lambda: check_asynchronous(draft),
         lambda: check_sequential(draft),
         lambda: check_together(draft, suppliers=job.columns, is_adapted=job.lora_r > 0),
@@ -149,7 +151,7 @@ def checks(
         lambda: curriculum_of(draft, games_of(draft)),
         lambda: matchmaker_of(draft, games_of(draft)),
         lambda: check_exact(draft, games_of(draft)),
-        lambda: refuse_saving_between_generations(draft),
+        lambda: check_save_steps(draft),
         lambda: check_lora(job, draft),
         check_folder,
         lambda: check_server(draft),

@@ -6,11 +6,17 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 import torch
+from accelerate import Accelerator
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import TrainerCallback
+from transformers import (
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from arena_credit.by_name import find_estimator
 from arena_credit.needs import keeps_state
@@ -23,12 +29,18 @@ from arena_trainers.checkpoint import (
     write_manifest,
 )
 from arena_trainers.finite import ADVICE, check_state, weights_fault
+from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.processes import raised_everywhere
+from arena_trainers.train.advantages import BatchCredit
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.critics import Critic
-from arena_trainers.train.forward import load_whole
+from arena_trainers.train.critics.protocol import Critic
 from arena_trainers.train.games import GamePlan
+from arena_trainers.train.matching import Matching
+from arena_trainers.train.parts import TrainingLoop
+from arena_trainers.train.prepared import PreparedGames
+from arena_trainers.train.score.sharding import load_whole
+from arena_trainers.train.tasks import Tasks
 
 
 def keep_to_schedule(scheduler: Any) -> None:
@@ -52,7 +64,7 @@ def keep_to_schedule(scheduler: Any) -> None:
         schedule._last_lr = rates
 
 
-def describe(step: int, args: Any, extended: bool) -> str:
+def describe(step: int, args: TrainingArguments, extended: bool) -> str:
     """The line that is printed when a run goes on from a step."""
     text = f"going on after step {step} of {args.max_steps}"
     if extended:
@@ -68,6 +80,63 @@ CREDIT_STATE, CRITIC = "credit_state.json", "critic.pt"
 REFERENCE = "reference_model.pt"
 
 
+class AnyTrainer(Protocol):
+    """A trainer of transformers."""
+
+    accelerator: Accelerator
+
+    @property
+    def args(self) -> TrainingArguments:
+        """Its settings."""
+        ...
+
+
+class ReferenceOwner(AnyTrainer, Protocol):
+    """A trainer of TRL, with a reference model."""
+
+    ref_model: Any
+
+
+class CheckpointPart(Protocol):
+    """A part with files of its own in a checkpoint."""
+
+    def save(self, checkpoint: Path) -> None:
+        """Writes them; only the main process calls it."""
+        ...
+
+    def load(self, checkpoint: Path) -> None:
+        """Goes on from them."""
+        ...
+
+
+class NamedLearners(Protocol):
+    """Several learners."""
+
+    names: list[str]
+
+
+class CheckpointLoop(TrainingLoop, Protocol):
+    """What `CheckpointFiles` saves and loads."""
+
+    policy: LMPolicy
+    games: PreparedGames
+    matching: Matching
+    tasks: Tasks
+    credit: BatchCredit
+    lr_scheduler: Any
+    ref_model: Any
+
+    @property
+    def learners(self) -> NamedLearners | None:
+        """Those of `roles`."""
+        ...
+
+    @property
+    def async_player(self) -> CheckpointPart | None:
+        """Plays beside training."""
+        ...
+
+
 class WholeCheckpoints(TrainerCallback):
     """Ends each checkpoint with its manifest, and only then deletes older ones.
 
@@ -81,28 +150,53 @@ class WholeCheckpoints(TrainerCallback):
     """
 
     def __init__(
-        self, trainer: Any, others: Callable[[], Iterable[Path]] = tuple
+        self, trainer: AnyTrainer, others: Callable[[], Iterable[Path]] = tuple
     ) -> None:
         self.trainer, self.others = trainer, others
         self.limit: int | None = None
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         self.limit, args.save_total_limit = args.save_total_limit, None
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         args.save_total_limit = self.limit
 
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         """Deletes the checkpoint of the step that begins: it was left by a run that ended."""
         folder = checkpoint_of(str(args.output_dir), state.global_step + 1)
         if args.should_save and folder.is_dir():
             shutil.rmtree(folder)
 
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_save(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         folder = checkpoint_of(str(args.output_dir), state.global_step)
         weights = None
         if moves_reference(args):  # every process takes part where it is sharded
-            weights = self.trainer.accelerator.get_state_dict(self.trainer.ref_model)
+            reference = cast(ReferenceOwner, self.trainer).ref_model
+            weights = self.trainer.accelerator.get_state_dict(reference)
         self.trainer.accelerator.wait_for_everyone()  # each has written its random state
         with raised_everywhere():
             if args.should_save:
@@ -116,12 +210,12 @@ class WholeCheckpoints(TrainerCallback):
                 rotate(folder, self.limit, state.best_model_checkpoint)
 
 
-def moves_reference(args: Any) -> bool:
+def moves_reference(args: TrainingArguments) -> bool:
     """Whether the reference model follows the model that is trained."""
     return bool(getattr(args, "sync_ref_model", False))
 
 
-def load_reference(trainer: Any, checkpoint: Path) -> None:
+def load_reference(trainer: AnyTrainer, checkpoint: Path) -> None:
     """Gives a trainer the reference model of a checkpoint, if it moves.
 
     Raises:
@@ -136,7 +230,7 @@ def load_reference(trainer: Any, checkpoint: Path) -> None:
             f"none in {str(checkpoint)!r}; resume with the settings of that run"
         )
     weights = torch.load(path, map_location="cpu", weights_only=True)
-    load_whole(trainer.ref_model, weights, trainer.accelerator)
+    load_whole(cast(ReferenceOwner, trainer).ref_model, weights, trainer.accelerator)
 
 
 def credited_by(args: TurnGRPOConfig, plans: Sequence[GamePlan]) -> dict[str, Any]:
@@ -183,29 +277,29 @@ def load_credit(
             be needed or lost.
     """
     file = folder / CREDIT_STATE
-    found = json.loads(file.read_text()) if file.is_file() else None
+    content = json.loads(file.read_text()) if file.is_file() else None
     learns = critic is not None and critic.state_dict() is not None
-    kept = learns or keeps_state(find_estimator(owner["credit"]))
-    if found is None:
-        if kept:
+    needs_state = learns or keeps_state(find_estimator(owner["credit"]))
+    if content is None:
+        if needs_state:
             raise ValueError(
                 f"want a checkpoint of credit {owner['credit']!r} with critic "
                 f"{owner['critic']!r}, got one without credit_state.json"
             )
         return None
-    if kept or found["state"] is not None or (folder / CRITIC).is_file():
-        for key, wanted in owner.items():
-            if found[key] != wanted:
+    if needs_state or content["state"] is not None or (folder / CRITIC).is_file():
+        for key, value in owner.items():
+            if content[key] != value:
                 raise ValueError(
-                    f"want a checkpoint of {key} {wanted!r}, got one of {found[key]!r}"
+                    f"want a checkpoint of {key} {value!r}, got one of {content[key]!r}"
                 )
     if critic is not None and learns:
         critic.load_state_dict(torch.load(folder / CRITIC, weights_only=True))
-    state: Mapping[str, Any] | None = found["state"]
+    state: Mapping[str, Any] | None = content["state"]
     return state
 
 
-class Saved:
+class CheckpointFiles:
     """The part of `TurnGRPOTrainer` that writes and reads what a checkpoint has besides TRL's.
 
     Args:
@@ -213,7 +307,7 @@ class Saved:
             that moves.
     """
 
-    def __init__(self, trainer: Any) -> None:
+    def __init__(self, trainer: CheckpointLoop) -> None:
         self.trainer = trainer
         self.prompt_json = trainer.policy.prompt_json()  # refused now, not at the end
         self.owner = credited_by(trainer.args, trainer.games.plans)
@@ -243,10 +337,11 @@ class Saved:
             trainer.matching.save(folder)
             trainer.tasks.save(folder)
             credit = trainer.credit
-            kept = credit.state, credit.critic, credit.multipliers
-            save_credit(folder, self.owner, *kept)
-            if trainer.ahead is not None:
-                trainer.ahead.save(folder)
+            save_credit(
+                folder, self.owner, credit.state, credit.critic, credit.multipliers
+            )
+            if trainer.async_player is not None:
+                trainer.async_player.save(folder)
 
     def load(self, folder: Path) -> None:
         """Goes on from a checkpoint."""
@@ -254,48 +349,48 @@ class Saved:
         keep_to_schedule(trainer.lr_scheduler)
         trainer.credit.state = load_credit(folder, self.owner, trainer.credit.critic)
         if trainer.credit.multipliers:
-            found = json.loads((folder / CREDIT_STATE).read_text())
-            trainer.credit.multipliers |= found.get("multipliers", {})
+            content = json.loads((folder / CREDIT_STATE).read_text())
+            trainer.credit.multipliers |= content.get("multipliers", {})
         trainer.matching.load(folder)
         trainer.tasks.load(folder)
         load_reference(trainer, folder)
-        if trainer.ahead is not None:
-            trainer.ahead.load(folder)
+        if trainer.async_player is not None:
+            trainer.async_player.load(folder)
 
 
-def whole_checkpoint(folder: Path, wanted: Any) -> str | None:
+def whole_checkpoint(folder: Path, checkpoint: Any) -> str | None:
     """The checkpoint that training resumes from, if any.
 
     Args:
         folder: the run folder.
-        wanted: a checkpoint, True for the newest valid one, or None.
+        checkpoint: a checkpoint, True for the newest valid one, or None.
 
     Raises:
         ValueError: the checkpoint is not as it was written or has weights that are not finite, or
             there is none.
     """
-    if wanted is True:
-        found = newest_checkpoint(folder)
-        said = "; ".join(found.skipped) or "none was written"
-        if found.checkpoint is None:
+    if checkpoint is True:
+        newest = newest_checkpoint(folder)
+        skipped = "; ".join(newest.skipped) or "none was written"
+        if newest.checkpoint is None:
             raise ValueError(
-                f"want a valid checkpoint in {str(folder)!r}: {said}; train without "
+                f"want a valid checkpoint in {str(folder)!r}: {skipped}; train without "
                 "resume_from_checkpoint"
             )
-        if (reason := weights_fault(found.checkpoint)) is not None:
+        if (reason := weights_fault(newest.checkpoint)) is not None:
             raise ValueError(
-                f"want finite weights in {str(found.checkpoint)!r}, but {reason}; train from an "
+                f"want finite weights in {str(newest.checkpoint)!r}, but {reason}; train from an "
                 f"earlier checkpoint with {ADVICE}"
             )
-        if found.skipped:
-            warnings.warn(f"skipped {said}", stacklevel=3)
-        return str(found.checkpoint)
-    if not wanted:
+        if newest.skipped:
+            warnings.warn(f"skipped {skipped}", stacklevel=3)
+        return str(newest.checkpoint)
+    if not checkpoint:
         return None
-    reason = fault(Path(wanted))
+    reason = fault(Path(checkpoint))
     if reason is not None:
         raise ValueError(
-            f"want a whole checkpoint, got {wanted!r}: {reason}; resume from an "
+            f"want a whole checkpoint, got {checkpoint!r}: {reason}; resume from an "
             "earlier one"
         )
-    return str(wanted)
+    return str(checkpoint)

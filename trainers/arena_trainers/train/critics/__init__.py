@@ -1,0 +1,31 @@
+"""Critics: values of turns or tokens for estimators that read them.
+
+| `critic` | values | options |
+|---|---|---|
+| `features` | of turns, learned from `Game.features` (`FeatureCritic`) | `hidden_size`, `learning_rate`, `num_steps` |
+| `exact` | of turns, by enumeration under the policies that play (`ExactCritic`) | |
+| `tokens` | of tokens, learned from the model's hidden states (`TokenCritic`) | `hidden_size`, `learning_rate`, `loss_weight`, `shared`, `clip` |
+| `utterances` | Q and V of turns, learned from hidden states and a replay buffer (`UtteranceCritic`) | `hidden_size`, `learning_rate`, `num_steps`, `batch_size`, `replay`, `polyak` |
+
+`arena_trainers.train.critics.registry.critics` is their door: a critic of yours is a class, which gets the
+arguments that it names of `make_critic`, and keeps the promises of `check_critic`.
+"""
+
+from typing import TYPE_CHECKING
+
+from arena_envs.extras import lazy_names
+
+if TYPE_CHECKING:
+    from arena_trainers.train.critics.check import check_critic as check_critic
+    from arena_trainers.train.critics.exact import ExactCritic as ExactCritic
+    from arena_trainers.train.critics.features import FeatureCritic as FeatureCritic
+    from arena_trainers.train.critics.features import scorer as scorer
+    from arena_trainers.train.critics.make import make_critic as make_critic
+    from arena_trainers.train.critics.protocol import Critic as Critic
+    from arena_trainers.train.critics.tokens import TokenCritic as TokenCritic
+    from arena_trainers.train.critics.utterances import (
+        UtteranceCritic as UtteranceCritic,
+    )
+
+
+__getattr__ = lazy_names(__name__, __file__)

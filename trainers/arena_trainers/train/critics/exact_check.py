@@ -1,0 +1,63 @@
+"""Whether settings and games have exact values, for `critic="exact"`.
+
+This module imports neither TRL nor torch.
+"""
+
+from collections.abc import Sequence
+
+from arena_envs.solvers import information_states
+from arena_eval.exploit import want_enumerable
+from arena_trainers.train.estimator import discount_of
+from arena_trainers.train.games import GamePlan
+from arena_trainers.train.records import PARTS
+from arena_trainers.train.settings import SelfPlay
+
+# of a game: a batch asks for the probabilities of all its prompts
+MAX_CRITIC_STATES = 100_000
+
+
+def check_exact(args: SelfPlay, plans: Sequence[GamePlan]) -> None:
+    """Raises if the settings or a game have no exact values, where `critic="exact"` asks for them.
+
+    Raises:
+        TooLarge: a game has more than `MAX_CRITIC_STATES` states.
+        ValueError: a language game, or a setting that exact values do not allow, such as a
+            weight for a reward part other than `game` and `format`.
+    """
+    if args.critic != "exact":
+        return
+    discount = discount_of(args.credit, args.credit_args)
+    all_tokens = "action probabilities are of all tokens"
+    for name, value, required, reason in (
+        ("history", args.history, "state", "a transcript holds more than the state"),
+        ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
+        ("top_k", args.top_k, 0, all_tokens),
+        ("top_p", args.top_p, 1.0, all_tokens),
+        ("min_p", args.min_p or 0.0, 0.0, all_tokens),
+        ("repetition_penalty", args.repetition_penalty, 1.0, all_tokens),
+        ("discount in credit_args", discount, 1.0, "values are not discounted"),
+    ):
+        if value != required:
+            raise ValueError(
+                f"critic='exact' takes {name} {required!r}, got {value!r}: {reason}"
+            )
+    weights = dict.fromkeys(args.rewards, 1.0) | args.part_weights
+    for part, weight in weights.items():
+        if part not in PARTS and weight:
+            raise ValueError(
+                f"critic='exact' takes part_weights of 0 for {part!r}, got {weight!r}: the "
+                "values are of what the rules pay; leave the part or the critic out"
+            )
+    for plan in plans:
+        if plan.seats is None:
+            raise ValueError(
+                "critic='exact' takes the same opponents in all starts, got opponents "
+                f"{args.opponents!r}; name who plays each seat, such as [self, random], or "
+                "set critic='features'"
+            )
+        try:
+            want_enumerable(plan.game)
+            information_states(plan.game, MAX_CRITIC_STATES)
+        except ValueError as error:
+            message = f"critic='exact' takes games that can be enumerated: {error}"
+            raise type(error)(message) from error

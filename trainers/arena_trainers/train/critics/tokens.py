@@ -1,0 +1,200 @@
+"""`TokenCritic`: values of tokens, learned from the hidden states of the model that trains."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import (
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from arena_credit import TurnBatch
+from arena_credit.batch import Floats
+from arena_credit.by_name import find_estimator
+from arena_credit.needs import needs_of
+from arena_envs.game import check_int, check_number
+from arena_trainers.lm.backends.padding import entry_mask
+from arena_trainers.losses import value_loss
+from arena_trainers.train.critics.networks import value_networks
+from arena_trainers.train.critics.texts import read_texts
+from arena_trainers.train.losses.averages import averaged
+from arena_trainers.train.metrics import advantage_by_turn
+from arena_trainers.train.parts import CriticLoop
+from arena_trainers.train.records import TurnRecord
+from arena_trainers.train.rows import TrainingRow
+from arena_trainers.train.score.tensors import (
+    loss_mask,
+    prompts_with_replies,
+    row_tensors,
+)
+
+
+class TokenCritic(TrainerCallback):
+    """Values of the tokens of replies, by a network on the model's last hidden states.
+
+    vₖₜ is the value before token t of turn k, where the model has read the prompt and the tokens
+    before. The value of a turn is that before its first token; `next_value` is that of the prompt
+    that the seat would read at the end. In each update
+
+        loss = TRL's loss + `loss_weight` · mean ½ (v - R)²,   R = A + v as the batch was played
+
+    with the estimator's advantage A of the token: the λ-return of a sum of TD errors. An estimator that
+    credits turns gives all tokens of a turn the R of the turn; with `within_turn="values"` R is the turn's
+    advantage. R is no return if A is centred or rescaled by its pool: v is then a baseline alone. The values
+    of a batch come from the network before its updates, at first 0. The mean is that of `loss_type`.
+
+    The network is a group of the trainer's optimizer, with a learning rate of its own that follows the
+    run's schedule, without weight decay and `max_grad_norm`. Values take one forward pass of a batch.
+
+    Args:
+        trainer: TRL's trainer, with its forward passes.
+        seed: seed of the initial weights.
+        hidden_size: width of the two hidden layers.
+        learning_rate: at the start of the schedule.
+        loss_weight: weight of the loss of values.
+        shared: whether this loss trains the model, too.
+        clip: c of `arena_trainers.losses.value_loss`; None for no clipping.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+
+    supplies = ("tokens.value", "value", "next_value")
+
+    def __init__(
+        self,
+        trainer: CriticLoop,
+        seed: int = 0,
+        *,
+        hidden_size: int = 256,
+        learning_rate: float = 1e-4,
+        loss_weight: float = 0.5,
+        shared: bool = False,
+        clip: float | None = None,
+    ) -> None:
+        check_int("hidden_size", hidden_size, 1, 10_000)
+        for name, value in (
+            ("learning_rate", learning_rate),
+            ("loss_weight", loss_weight),
+            ("clip", clip or 0),
+        ):
+            check_number(name, value, 0)
+        self.trainer, self.loss_weight, self.clip = trainer, float(loss_weight), clip
+        self.learning_rate, self.shared = float(learning_rate), shared
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        size = model.config.get_text_config().hidden_size
+        self.network = value_networks([size], hidden_size, seed)[0].float()
+        self.network.to(trainer.args.device)
+        trainer.forward.head = self._values_of
+        trainer.add_callback(self)
+
+    def _values_of(self, states: torch.Tensor) -> torch.Tensor:
+        values: torch.Tensor = self.network(states if self.shared else states.detach())
+        return values[..., 0]
+
+    @torch.no_grad()
+    def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
+        """The batch with the columns `tokens.value`, `value` and `next_value`."""
+        trainer, (texts, truncated_rows) = (
+            self.trainer,
+            read_texts(self.trainer, records),
+        )
+        rows = [TrainingRow(*text, None, 0.0) for text in texts]
+        if not rows:
+            none = np.zeros(0)
+            return replace(batch, tokens={"value": none}, value=none, next_value=none)
+        trainer.forward.mismatch_check.check(rows)  # before the first pass
+        columns = prompts_with_replies(row_tensors(rows, trainer))
+        values: Any = trainer.forward.score(trainer.model, *columns, False).values
+        token_values = values.double().cpu().numpy()
+        num = len(records)
+        next_value = np.full(num, np.nan)  # read only at truncation
+        next_value[truncated_rows] = token_values[num:, 0]
+        reply_values = [token_values[i, : len(texts[i][1])] for i in range(num)]
+        tokens = {**(batch.tokens or {}), "value": np.concatenate(reply_values)}
+        return replace(
+            batch, tokens=tokens, value=token_values[:num, 0], next_value=next_value
+        )
+
+    def after(
+        self, batch: TurnBatch, records: Sequence[TurnRecord], trains: bool
+    ) -> dict[str, float]:
+        return {}  # it learns in the updates
+
+    def columns(self, rows: Sequence[TrainingRow]) -> dict[str, torch.Tensor]:
+        """Values and targets of the latest batch, float32[B, T]; 0 where a row has none."""
+        trainer, turns = self.trainer, self.trainer.last_turns
+        of_tokens: Any = turns  # with all columns of tokens
+        value, token_ends = of_tokens.tokens["value"], np.cumsum(of_tokens.num_tokens)
+        target = self.targets(turns, trainer.last_credit.advantage)
+        if len(value):
+            error = float(np.mean((value - target) ** 2))
+            trainer.note({"arena/critic_error": error})
+        completion_mask = entry_mask(
+            [r.completion_ids for r in rows], trainer.pad_to_multiple_of or 1
+        )
+        tensors = {}
+        for name, column in (("arena_token_values", value), ("arena_targets", target)):
+            padded = np.zeros(completion_mask.shape)
+            for row, row_values in zip(rows, padded, strict=True):
+                if row.place >= 0:
+                    n, size = (
+                        trainer.last_selected.rows[row.place],
+                        len(row.completion_ids),
+                    )
+                    row_values[:size] = column[token_ends[n] - size : token_ends[n]]
+            tensors[name] = torch.from_numpy(padded).float().to(trainer.args.device)
+        return tensors
+
+    def targets(self, turns: TurnBatch, advantage: Floats) -> Floats:
+        """float64[num_tokens.sum()], R; arguments of all processes."""
+        token_turns: Any = turns  # with all columns of tokens
+        args, num_tokens, value = (
+            self.trainer.args,
+            token_turns.num_tokens,
+            token_turns.tokens["value"],
+        )
+        if needs_of(find_estimator(args.credit)).per_token:
+            return np.asarray(advantage + value)
+        if args.within_turn == "values":
+            return np.repeat(advantage[np.cumsum(num_tokens) - num_tokens], num_tokens)
+        return np.repeat(advantage_by_turn(turns, advantage) + turns.value, num_tokens)
+
+    def loss(self, inputs: dict[str, Any], scores: Any) -> Any:
+        """The weighted loss of values of a micro-batch."""
+        mask = loss_mask(inputs)
+        if not mask.any():  # placeholder rows alone
+            return 0.0
+        old, targets = inputs["arena_token_values"], inputs["arena_targets"]
+        per_token = value_loss(scores.values, old, targets, self.clip)
+        return self.loss_weight * averaged(per_token, mask, self.trainer, inputs)
+
+    def join(self, optimizer: Any) -> None:
+        """Adds the network to an optimizer that lacks it."""
+        weights, last_group = (
+            [*self.network.parameters()],
+            optimizer.param_groups[-1]["params"],
+        )
+        if not last_group or last_group[-1] is not weights[-1]:  # empty without biases
+            group = {"params": weights, "lr": self.learning_rate, "weight_decay": 0.0}
+            optimizer.add_param_group(group)
+
+    def on_optimizer_step(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
+        self.network.zero_grad()  # the trainer does so for the model alone
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.network.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.network.load_state_dict(state)

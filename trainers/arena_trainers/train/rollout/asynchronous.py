@@ -1,0 +1,378 @@
+"""`AsyncPlayer`: batches of the next step are played while one trains (`asynchronous`).
+
+Number, seeds, seats and weights of a batch follow from the number of its step, so no record depends on
+which process was faster. See docs/trainer.md.
+"""
+
+import copy
+import pickle
+import shutil
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent import futures
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import islice
+from multiprocessing import Pipe, get_context, resource_tracker
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file, save_file
+
+from arena_envs.extras import hide_library_warnings
+from arena_trainers.engines.settings import by_server
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.train.clock import Clock, Seconds, TimedBackend
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.games import opponents
+from arena_trainers.train.matching import Matching
+from arena_trainers.train.metrics import num_played
+from arena_trainers.train.parts import PlayingLoop
+from arena_trainers.train.prepared import PreparedGames
+from arena_trainers.train.records import PlayedBatch
+from arena_trainers.train.rollout.player import Player
+from arena_trainers.train.tasks import Tasks
+from arena_wrappers import Episode, Policy
+from arena_wrappers.policies import without_noise
+
+FOLDER, WEIGHTS = "player", "weights.safetensors"  # of runs and checkpoints
+END_SIGNALS = signal.SIGINT, signal.SIGTERM  # signals after which it ends in order
+
+
+class Job(NamedTuple):
+    """A batch without episodes, to be played with the weights of a step in a folder."""
+
+    played: PlayedBatch
+    version: int
+    weights: Path
+
+
+class FinishedJob(NamedTuple):
+    """What was played for a job."""
+
+    episodes: list[Episode]
+    num_tokens: int  # that were generated
+    spent: dict[str, Seconds]  # by part
+
+
+class PlayerSetup(NamedTuple):
+    """What a player is made of, in another thread or process."""
+
+    args: TurnGRPOConfig
+    games: PreparedGames
+    agent: Callable[[Policy], Policy] | None  # makes what plays from the learner
+    group_sizes: tuple[int, int]
+
+
+def job_player(
+    setup: PlayerSetup,
+    policy: LMPolicy,
+    accelerator: Accelerator,
+    load: Callable[[Path], None],
+) -> Callable[[Job], FinishedJob]:
+    """Plays jobs with a policy, to which `load` gives the weights of a folder."""
+    args, games, clock, loaded = setup.args, setup.games, Clock(), Path()
+    for model in (policy, *games.models):
+        model.backend = TimedBackend(model.backend, clock)
+    player = Player(
+        args,
+        games,
+        Matching(games, args, accelerator, policy, clock, setup.agent),
+        Tasks(games, args),
+        process=0,
+        group_sizes=setup.group_sizes,
+        clock=clock,
+    )
+
+    def play(job: Job) -> FinishedJob:
+        nonlocal loaded
+        clock.restart()
+        if job.weights != loaded:
+            load(job.weights)
+            loaded = job.weights
+        with clock.part("environment"):
+            episodes = player.episodes(job.played, range(len(job.played.starts)))
+        return FinishedJob(episodes, clock.counts["generated"], clock.spent)
+
+    return play
+
+
+def play_jobs(
+    line: Connection, setup: PlayerSetup, folder: Path, dtype: Any, num_threads: int
+) -> None:
+    """Plays jobs in a process of its own, with a model of its own, until training ends."""
+    torch.set_num_threads(num_threads)
+    hide_library_warnings()
+    args, games = setup.args, setup.games
+    policies = opponents(games.plans, args, games.opponents, games.matchmaker)
+    games = replace(games, opponents=policies)
+    policy = LMPolicy.from_pretrained(
+        folder,
+        device="cpu",
+        dtype=dtype,
+        name="self",
+        prompt=args.prompt,
+        with_entropy="tokens.entropy" in games.columns,
+        **args.sampling_options,
+    )
+    games.place_opponents(policy, "cpu")
+    weights = dict(policy.model.named_parameters())
+    precision = "bf16" if args.bf16 else "no"
+    accelerator = Accelerator(cpu=True, mixed_precision=precision)
+    accelerator.prepare_model(policy.model, evaluation_mode=True)
+
+    def load(folder: Path) -> None:
+        for name, tensor in load_file(folder / WEIGHTS).items():
+            weights[name].data.copy_(tensor)
+
+    play = job_player(setup._replace(games=games), policy, accelerator, load)
+    with suppress(EOFError, BrokenPipeError):  # the trainer has ended
+        while True:
+            line.send(play(line.recv()))
+
+
+class AsyncPlayer:
+    """The part of `TurnGRPOTrainer` that has batches played beside training.
+
+    Args:
+        trainer: with its parts that play.
+
+    Raises:
+        ValueError: play would need the device or the model that trains, or what another
+            process cannot get.
+    """
+
+    def __init__(self, trainer: PlayingLoop) -> None:
+        self.trainer, self.args = trainer, trainer.args
+        options: Any = self.args.asynchronous  # not None, or there is no such player
+        self.in_flight: int = options["in_flight"]
+        self.folder = Path(str(self.args.output_dir)).absolute() / FOLDER
+        self.serves = by_server(self.args)
+        games, learner = trainer.games, trainer.policy.model
+        if not self.serves and self.args.device.type != "cpu":
+            raise ValueError(
+                "asynchronous does not support transformers on a GPU: training needs it; "
+                "leave it out"
+            )
+        if self.serves and any(policy.model is learner for policy in games.models):
+            raise ValueError(
+                "asynchronous does not support adapters on the learner's base: it trains; "
+                "leave it out"
+            )
+        if not self.serves:  # the other process loads models itself
+            without_models = {
+                name: policy
+                for name, policy in games.opponents.items()
+                if without_noise(policy) not in games.models
+            }
+            games = replace(
+                games, opponents=without_models, functions={}, curriculum=None
+            )
+        self._setup = PlayerSetup(
+            self.args, games, trainer.agent, trainer.player.group_sizes
+        )
+        try:
+            pickle.dumps(None if self.serves else self._setup)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ValueError(
+                "asynchronous wants policies and an agent that pickle can send to another "
+                f"process, got others ({error}); define them at the top of a module"
+            ) from error
+        if self.serves:
+            backend: Any = trainer.policy.backend  # a `TimedBackend`
+            backend.before = self.settle
+        self._per_step = int(self.args.generations_per_step)
+        self._loader: Any = None
+        self._read: deque[list[Any]] = deque()  # batches of the loader
+        self._starts: deque[list[Any]] = deque()  # of the batch that is next, and later
+        self._number = 0  # of the batch that is next
+        # in flight
+        self._jobs: deque[tuple[Job, futures.Future[FinishedJob]]] = deque()
+        self._resumed: int | None = None  # version that plays what was in flight
+        self._pool: Any = None
+        self._play: Callable[[Job], FinishedJob]
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The player lives in this context."""
+        shutil.rmtree(self.folder, ignore_errors=True)  # of a run that was killed
+        self._pool = futures.ThreadPoolExecutor(1)
+        try:
+            with self._player() as self._play:
+                yield
+                self.settle()
+        finally:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+            self._jobs.clear()
+            if not self.serves:
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def _player(self) -> Iterator[Callable[[Job], FinishedJob]]:
+        trainer, policy = self.trainer, self.trainer.policy
+        if self.serves:
+            other_policy = copy.copy(policy)
+            other_policy.begin_memos()  # another thread reads those of the learner
+            yield job_player(
+                self._setup, other_policy, trainer.accelerator, trainer.sender.take
+            )
+            return
+        model = self.folder / "model"
+        policy.save_pretrained(model)
+        line, line_of_player = Pipe()
+        # spawned, as a fork after torch's threads have run may hang
+        spawn = get_context("spawn").Process
+        process = spawn(
+            target=play_jobs,
+            kwargs={
+                "line": line_of_player,
+                "setup": self._setup,
+                "folder": model,
+                "dtype": policy.model.dtype,
+                "num_threads": torch.get_num_threads(),
+            },
+            daemon=True,
+        )
+        resource_tracker.ensure_running()  # else `start` does, and admits the signals
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, END_SIGNALS)  # inherited
+        process.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        line_of_player.close()  # so that the end of the process is noticed
+
+        def play(job: Job) -> FinishedJob:
+            try:
+                line.send(job)
+                finished: FinishedJob = line.recv()
+            except (EOFError, OSError) as error:
+                raise RuntimeError(
+                    "the process that plays has ended; what it printed is above. Resume the "
+                    "run from its last checkpoint"
+                ) from error
+            return finished
+
+        try:
+            yield play
+        finally:
+            process.kill()
+
+    def read(self, loader: Iterator[Any], num_batches: int) -> Iterator[Any]:
+        """The loader's batches of a step; those of the step after it are known from here."""
+        if loader is not self._loader:  # of another epoch
+            self._loader, self._read = loader, deque()
+        self._read.extend(islice(loader, 2 * num_batches - len(self._read)))
+        times = (self.args.steps_per_generation or 1) * self.args.num_iterations
+        self._starts = deque(islice(self._read, 0, None, times))
+        num_read = min(num_batches, len(self._read))
+        return iter([self._read.popleft() for _ in range(num_read)])
+
+    def play(self, starts: list[Any], step: int, trains: bool) -> PlayedBatch:
+        """As `Player.play`; where the batch is trained, those after it are submitted."""
+        player, clock = self.trainer.player, self.trainer.clock
+        if not trains:
+            played: PlayedBatch = player.play(starts, step, trains)
+            return played
+        with clock.part("environment"):
+            began, dropped = time.perf_counter(), 0
+            self._number = player.generation_number(step)
+            if self._resumed is not None:
+                self._fill(self._resumed)
+                dropped, self._resumed = len(starts) * len(self._jobs), None
+            if not self._jobs:
+                self._submit(step)
+            job, future = self._jobs.popleft()
+            finished = future.result()
+            player.end(job.played, finished.episodes, step)
+            self._starts.popleft()
+            self._number += 1
+            self._fill(step)
+            waited = time.perf_counter() - began
+        clock.counts.update(
+            num_played(finished.episodes),
+            generated=finished.num_tokens,
+            beside=round(1000 * finished.spent["generation"].wall),
+        )
+        self._note(
+            staleness=step - job.version,
+            dropped_episodes=dropped,
+            play_seconds=sum(part.wall for part in finished.spent.values()),
+            play_cpu_seconds=sum(part.cpu for part in finished.spent.values()),
+            wait_seconds=waited,
+        )
+        return job.played
+
+    def settle(self) -> None:
+        """Waits for what is in flight; then a server has the weights of this moment."""
+        if self.serves and self._pool is not None:
+            step = self.trainer.state.global_step
+            empty = PlayedBatch([], [], [], [], [], 0, False)
+            job = Job(empty, step, self._weights(step))
+            self._pool.submit(self._play, job).result()
+
+    def _fill(self, version: int) -> None:
+        """Submits the next batches, as far as staleness and queue allow."""
+        last = min(version + 1, self.trainer.state.max_steps - 1)
+        most = min((last + 1) * self._per_step - self._number, len(self._starts))
+        while len(self._jobs) < min(most, self.in_flight - 1):
+            self._submit(version)
+
+    def _submit(self, version: int) -> None:
+        """Has the first batch that is not in flight played with the weights of a step."""
+        place = len(self._jobs)
+        number, starts = self._number + place, self._starts[place]
+        batch = self.trainer.player.begin(
+            starts, number // self._per_step, number, trains=True
+        )
+        job = Job(batch, version, self._weights(version))
+        self._jobs.append((job, self._pool.submit(self._play, job)))
+
+    def _weights(self, version: int) -> Path:
+        """The folder of a version, which is written if it is that of this moment."""
+        path, model = self.folder / f"step-{version}", self.trainer.policy.model
+        if not path.exists():
+            needed = {job.weights for job, _ in self._jobs}
+            needed.add(self.folder / f"step-{self._resumed}")  # not played yet
+            for old in {*self.folder.glob("step-*")} - needed:
+                shutil.rmtree(old)
+            if self.serves:
+                model.save_pretrained(path)
+            else:
+                path.mkdir(parents=True)
+                weights = {
+                    name: weight.detach()
+                    for name, weight in model.named_parameters()
+                    if weight.requires_grad
+                }
+                save_file(weights, path / WEIGHTS)
+        return path
+
+    def measure(
+        self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
+    ) -> None:
+        """Logs the importance ratios of a micro-batch; arguments as `MismatchCheck`'s."""
+        gap = logprobs.detach() - inputs["sampling_per_token_logps"]
+        ratio = gap[counted].double().exp()
+        if len(ratio):
+            mean, square = float(ratio.mean()), float((ratio**2).mean())
+            self._note(ratio=mean, effective_sample_size=mean**2 / square)
+
+    def _note(self, **values: float) -> None:
+        metrics = {f"arena/asynchronous/{name}": x for name, x in values.items()}
+        self.trainer.note(metrics, "train")  # also where the model is in eval mode
+
+    def save(self, checkpoint: Path) -> None:
+        """Keeps the weights that play what is in flight."""
+        if self._jobs:
+            path = self._jobs[0][0].weights
+            shutil.copytree(path, checkpoint / FOLDER / path.name)
+
+    def load(self, checkpoint: Path) -> None:
+        """Has what was in flight at a checkpoint played again, when training goes on."""
+        for path in (checkpoint / FOLDER).glob("step-*"):
+            self._resumed = int(path.name.removeprefix("step-"))
+            shutil.copytree(path, self.folder / path.name)

@@ -1,0 +1,428 @@
+"""`Forward`: log-probabilities of rows, each distinct row once, in bounded memory.
+
+The gradient is exact for every loss of TRL. See docs/trainer.md for what runs, and for differences
+from TRL.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.nn import Module
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.checkpoint import checkpoint
+from trl.models.utils import disable_gradient_checkpointing
+
+from arena_trainers.lm.backends.forward_pass import (
+    accepts_argument,
+    last_logits,
+    reads_padding,
+)
+from arena_trainers.lm.backends.memory import (
+    OF_FREE,
+    bytes_per_token,
+    chunks_by_length,
+    default_max_tokens,
+    free_memory,
+    release_free_memory,
+)
+from arena_trainers.train.clock import Clock
+from arena_trainers.train.parts import ForwardLoop
+from arena_trainers.train.rows import TrainingRow
+from arena_trainers.train.score.mismatch import MismatchCheck, ScoringMode
+from arena_trainers.train.score.packing import (
+    IGNORED,
+    PackedRow,
+    distinct_rows,
+    model_inputs,
+    packed_rows,
+    unpacked,
+)
+from arena_trainers.train.score.reference import importance_ratio, reference_logprobs
+from arena_trainers.train.score.scores import TokenScores
+from arena_trainers.train.score.sharding import ShardedWeights
+from arena_trainers.train.score.tensors import loss_mask, prompts_with_replies
+
+
+class Forward:
+    """The part of `TurnGRPOTrainer` that runs rows through the model.
+
+    Args:
+        trainer: TRL's trainer, after its construction.
+        weights: knows where the weights are.
+        clock: counts the time.
+
+    Attributes:
+        max_tokens: most tokens that run at once, padding included.
+        way: how rows run; `agreement` chooses it.
+        agreement: compares what is sampled with what is trained.
+        latest: the scores of the latest micro-batch that was trained.
+        head: gives values, float32[N, T], of the last hidden states of the model that learns.
+
+    Raises:
+        ValueError: the model has an auxiliary loss of its router.
+    """
+
+    def __init__(
+        self, trainer: ForwardLoop, weights: ShardedWeights, clock: Clock
+    ) -> None:
+        check_router_loss(trainer)
+        self.trainer, self.accelerator = trainer, trainer.accelerator
+        self.sharded_weights, self.clock = weights, clock
+        self.mode, self.mismatch_check = (
+            ScoringMode(),
+            MismatchCheck(trainer, weights, self),
+        )
+        self.max_tokens: int = trainer.args.max_tokens_per_forward or (
+            default_max_tokens(
+                self.accelerator.unwrap_model(trainer.model),
+                trainer.args.device,
+                checkpointing=trainer.args.gradient_checkpointing,
+            )
+        )
+        self._inputs: dict[str, Any] | None = None
+        self._inner = WeakKeyDictionary[Module, Any]()
+        self._every_row = False
+        self.latest: TokenScores | None = None
+        self.head: Callable[[torch.Tensor], torch.Tensor] | None = None
+
+    def inner(self, model: Module) -> Any:
+        """The model without what accelerate wraps around it, which costs time to find."""
+        if model not in self._inner:
+            self._inner[model] = self.accelerator.unwrap_model(model)
+        return self._inner[model]
+
+    @contextmanager
+    def loss_of(
+        self, inputs: dict[str, Any], every_row: bool = False
+    ) -> Iterator[None]:
+        """Within this context, `score` knows the inputs of TRL's loss.
+
+        Args:
+            inputs: of the loss.
+            every_row: whether rows of advantage 0 have a loss, too.
+        """
+        trained = loss_mask(inputs)
+        lengths = inputs["prompt_mask"].sum(dim=1)
+        lengths = lengths + inputs["completion_mask"].sum(dim=1)
+        real = trained.any(dim=1)  # all but placeholder rows
+        self.clock.counts["trained"] += int((lengths * real).sum())
+        self._inputs, self._every_row = inputs, every_row
+        try:
+            yield
+        finally:
+            self._inputs = None
+
+    def score(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        width: int,
+        compute_entropy: bool,
+        learners: torch.Tensor | None = None,
+    ) -> TokenScores:
+        """The scores of rows whose last `width` columns are replies; equal rows run once."""
+        inputs = self._inputs
+        live = torch.ones(len(input_ids), dtype=torch.bool)
+        if inputs is not None:
+            live = self._have_gradient(inputs)
+        if learners is None:
+            learners = self.learners_of(inputs, len(input_ids))
+        firsts, kind = distinct_rows(input_ids, attention_mask, live, learners)
+        distinct = input_ids[firsts], attention_mask[firsts]
+        with self.clock.part("training"):  # the reference's pass is outside of a step
+            chunks = self._chunks(model, distinct, width, learners[firsts].tolist())
+            with self.sharded_weights.weights_for(model, len(chunks)):
+                scores = self._score_chunks(model, chunks, width, compute_entropy)
+        if inputs is not None:
+            self._log_shares(len(firsts), kind, inputs)
+            if self.trainer.model.training:
+                counted = loss_mask(inputs) & (kind >= 0)[:, None]
+                logprobs = scores.logprobs[kind.clamp(min=0)]
+                self.mismatch_check.measure(logprobs, counted, inputs)
+                if self.trainer.learners is not None:
+                    self.trainer.learners.measure(logprobs, counted, inputs)
+        scores = _for_all_rows(scores, kind, inputs)
+        if inputs is not None:
+            self.latest = scores
+        return scores
+
+    def loss_columns(
+        self, batch: dict[str, Any], rows: Sequence[TrainingRow]
+    ) -> dict[str, torch.Tensor]:
+        """What TRL's loss reads of the policy before the updates, and of the reference.
+
+        Args:
+            batch: the columns of the rows.
+            rows: of this process.
+        """
+        trainer, args = self.trainer, self.trainer.args
+        columns: dict[str, torch.Tensor] = {}
+        step = trainer.state.global_step
+        updates = (args.steps_per_generation or 1) * trainer.num_iterations
+        corrects = trainer.use_vllm and trainer.vllm_importance_sampling_correction
+        beta = (trainer.learners or args).beta
+        sampled = batch["sampling_per_token_logps"]
+        with torch.no_grad(), ExitStack() as stack:
+            if args.gradient_checkpointing:
+                options: Any = args.gradient_checkpointing_kwargs
+                stack.enter_context(
+                    disable_gradient_checkpointing(trainer.model, options)
+                )
+            if trainer.async_player is not None:
+                columns["old_per_token_logps"] = old = sampled
+            elif args.gradient_accumulation_steps % updates or corrects:
+                old = self.score(
+                    trainer.model, *prompts_with_replies(batch), False
+                ).logprobs
+                columns["old_per_token_logps"] = old
+            if corrects:
+                ratio = importance_ratio(trainer, old, sampled, loss_mask(batch))
+                columns["importance_sampling_ratio"] = ratio
+            if beta or trainer.terms.needs("reference", step):
+                reference = reference_logprobs(trainer, rows, batch)
+                columns["ref_per_token_logps"] = reference
+        return columns
+
+    def learners_of(self, inputs: dict[str, Any] | None, num: int) -> torch.Tensor:
+        """int64[B]: the learner of each of `num` rows, by default of the generation batch."""
+        owners = [0] * num
+        if self.trainer.learners is not None:
+            if inputs is not None:
+                learners: torch.Tensor = inputs["learner"]
+                return learners
+            owners = [row.learner for row in self.trainer._rows]
+        return torch.tensor(owners, device=self.accelerator.device)
+
+    def _have_gradient(self, inputs: dict[str, Any]) -> torch.Tensor:
+        """bool[B]: the rows whose loss depends on the model; at least one."""
+        trained = loss_mask(inputs)
+        trainer = self.trainer
+        added = trainer.beta != 0 or trainer.has_entropy_bonus or self._every_row
+        if not added and trainer.top_entropy_quantile == 1.0:
+            trained = trained & (inputs["advantages"] != 0)
+        live = trained.any(dim=1)
+        live[0] |= ~live.any()  # every process needs a backward pass
+        return live
+
+    def _log_shares(
+        self, num_run: int, kind: torch.Tensor, inputs: dict[str, Any]
+    ) -> None:
+        """Logs the shares of the rows, but for placeholder rows, that ran or were dropped."""
+        real = loss_mask(inputs).any(dim=1)
+        num_rows = max(int(real.sum()), 1)
+        dropped = int((real & (kind < 0)).sum()) / num_rows
+        shares = {"arena/rows_run": num_run / num_rows, "arena/rows_dropped": dropped}
+        self.trainer.note(shares)
+
+    def score_rows(
+        self,
+        model: Any,
+        rows: tuple[torch.Tensor, torch.Tensor],
+        width: int,
+        compute_entropy: bool,
+    ) -> TokenScores:
+        """As training scores them, in a context in which each process has all weights."""
+        chunks = self._chunks(model, rows, width)
+        return self._score_chunks(model, chunks, width, compute_entropy)
+
+    def _chunks(
+        self,
+        model: Any,
+        rows: tuple[torch.Tensor, torch.Tensor],
+        width: int,
+        learners: Sequence[int] | None = None,
+    ) -> list[list[PackedRow]]:
+        """The rows that run at once; all of one learner."""
+        ids, mask = rows
+        owners = learners or [0] * len(ids)
+        same_length = reads_padding(self.inner(model))
+        chunks: list[list[PackedRow]] = []
+        for owner in sorted(set(owners)):
+            numbers = [i for i, learner in enumerate(owners) if learner == owner]
+            packed = [
+                row._replace(rows=[numbers[i] for i in row.rows], learner=owner)
+                for row in packed_rows(
+                    ids[numbers],
+                    mask[numbers],
+                    width,
+                    self.max_tokens,
+                    share=self.mode.shared,
+                )
+            ]
+            together = chunks_by_length(
+                [len(row.prompt) for row in packed],
+                [row.tail for row in packed],
+                self.max_tokens,
+                same_length,
+            )
+            chunks += [[packed[i] for i in chunk] for chunk in together]
+        return chunks
+
+    def _score_chunks(
+        self,
+        model: Any,
+        chunks: Sequence[list[PackedRow]],
+        width: int,
+        compute_entropy: bool,
+    ) -> TokenScores:
+        inner = self.inner(model)
+        scores_by_row: dict[int, list[torch.Tensor]] = {}
+        sizes = []  # tokens, padding included
+        for chunk in chunks:
+            longest_prompt = max(len(row.prompt) for row in chunk)
+            longest_tail = max(row.tail for row in chunk)
+            sizes.append(len(chunk) * (longest_prompt + longest_tail))
+        # layers that are checkpointed run again by themselves
+        checkpoints_layers = bool(self.trainer.args.gradient_checkpointing)
+        for i, chunk in enumerate(chunks):
+            if chunk is chunks[-1]:
+                # Through the wrapper of a distributed run, once for each backward pass. Its
+                # backward comes first, so that its activations go before others come back.
+                scores = self._score_chunk(model, chunk, compute_entropy)
+            elif not checkpoints_layers and (
+                sum(sizes[i:]) <= self.max_tokens  # of several learners
+                or self._fits_memory(sizes[i] + max(sizes))
+            ):
+                scores = self._score_chunk(inner, chunk, compute_entropy)
+            else:
+                scores = checkpoint(
+                    self._score_again,
+                    inner,
+                    chunk,
+                    compute_entropy,
+                    use_reentrant=False,
+                )
+            scores_by_row.update(unpacked(scores, chunk))
+        in_order = [scores_by_row[i] for i in range(len(scores_by_row))]
+        columns = zip(*in_order, strict=True)
+        logprobs, entropies, *values = (_padded(column, width) for column in columns)
+        return TokenScores(
+            logprobs, entropies if compute_entropy else None, None, *values
+        )
+
+    def _fits_memory(self, num_tokens: int) -> bool:
+        """Whether half of the memory that is free now holds activations of so many tokens."""
+        if not torch.is_grad_enabled():
+            return True
+        model = self.inner(self.trainer.model)
+        size = bytes_per_token(model.config.get_text_config())
+        return num_tokens * size <= OF_FREE * free_memory(self.accelerator.device)
+
+    def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
+        """`_score_chunk` of one chunk of several, in the forward and the backward pass."""
+        release_free_memory()
+        return self._score_chunk(*arguments)
+
+    def _score_chunk(
+        self, model: Any, packed: list[PackedRow], compute_entropy: bool
+    ) -> tuple[torch.Tensor, ...]:
+        """Log-probabilities, entropies (or zeros) and values, if there is a head, float32[N, T]."""
+        inputs = model_inputs(packed)
+        inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
+        tail = inputs["shift_labels"].shape[1]
+        if self.trainer.learners is not None:
+            model = self.trainer.learners.use(packed[0].learner, model)
+        inner = self.inner(model)
+        if not accepts_argument(inner, "position_ids"):
+            del inputs["position_ids"]
+        is_own = inner is self.inner(self.trainer.model)
+        head, fused = self.head if is_own else None, self.mode.fused
+        watch = scoring_the_last(inner, tail, fused) if fused or head else None
+        with watch or nullcontext([]) as states, self.accelerator.autocast():
+            scores = self._scores(model, inputs, tail, compute_entropy)
+        return scores if head is None else (*scores, head(states[0].float()))
+
+    def _scores(
+        self, model: Any, inputs: dict[str, Any], tail: int, compute_entropy: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probabilities and entropies of the last positions, by TRL's fused layer or plainly."""
+        if not self.mode.fused:
+            inputs |= last_logits(self.inner(model), tail)
+            return plain_scores(model, inputs, tail, self.trainer.temperature)
+        output = model(**inputs, fused_lm_head=True)
+        logprobs: torch.Tensor = output.log_probs
+        if not compute_entropy:
+            return logprobs, torch.zeros_like(logprobs)
+        return logprobs, output.entropy
+
+
+@contextmanager
+def scoring_the_last(
+    model: Any, width: int, cuts: bool = True
+) -> Iterator[list[torch.Tensor]]:
+    """Has TRL's fused head score the vocabulary at the last `width` positions alone.
+
+    Yields the hidden states of these positions; does nothing else unless `cuts`.
+    """
+    causal = model.get_base_model() if hasattr(model, "peft_config") else model
+    states: list[torch.Tensor] = []
+
+    def cut_states(module: Module, args: Any, output: Any) -> Any:
+        states.append(output.last_hidden_state[:, -width:])
+        if cuts:
+            output.last_hidden_state = states[-1]
+        return output
+
+    hook = causal.base_model.register_forward_hook(cut_states)
+    try:
+        yield states
+    finally:
+        hook.remove()
+
+
+def plain_scores(
+    model: Any, inputs: dict[str, torch.Tensor], width: int, temperature: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities and entropies of the last positions, by the model's own logits."""
+    labels = inputs.pop("shift_labels")
+    logits: torch.Tensor = model(**inputs, use_cache=False).logits[:, -width:]
+    logprobs = (logits.float() / temperature).log_softmax(dim=-1)
+    label_logprobs = logprobs.gather(2, labels.clamp(min=0)[..., None])[..., 0]
+    finite = logprobs.clamp(min=-1e4)  # as 0 times minus infinity is NaN
+    entropies = -(logprobs.exp() * finite).sum(dim=-1)
+    return label_logprobs.masked_fill(labels == IGNORED, 0.0), entropies
+
+
+def _padded(rows: Sequence[torch.Tensor], width: int) -> torch.Tensor:
+    """float32[B, width] of rows that may be shorter; 0 on the right."""
+    joined = pad_sequence(list(rows), batch_first=True)
+    return torch.nn.functional.pad(joined, (0, width - joined.shape[1]))
+
+
+def _for_all_rows(
+    scores: TokenScores, kind: torch.Tensor, inputs: dict[str, Any] | None
+) -> TokenScores:
+    """TokenScores of the distinct rows, given to all rows of their kind.
+
+    A row that did not run gets the log-probabilities that it was sampled with, so that its
+    importance ratio is 1, and the mean entropy of the others, which leaves the mean as it is.
+    """
+    source, ran = kind.clamp(min=0), (kind >= 0)[:, None]
+    logprobs = scores.logprobs[source]
+    entropies = None if scores.entropies is None else scores.entropies[source]
+    values = None if scores.values is None else scores.values[source]
+    if inputs is None or bool(ran.all()):
+        return TokenScores(logprobs, entropies, None, values)
+    old = inputs.get("old_per_token_logps")
+    sampled = torch.zeros_like(logprobs) if old is None else old
+    logprobs = torch.where(ran, logprobs, sampled)
+    if entropies is not None:
+        counted = loss_mask(inputs) & ran
+        mean = (entropies.detach() * counted).sum() / counted.sum().clamp(min=1)
+        entropies = torch.where(ran, entropies, mean)
+    return TokenScores(logprobs, entropies, None, values)
+
+
+def check_router_loss(trainer: ForwardLoop) -> None:
+    """Raises ValueError for a mixture of experts with an auxiliary loss."""
+    if trainer.aux_loss_enabled:
+        raise ValueError(
+            "TurnGRPOTrainer does not support the auxiliary loss of a mixture of "
+            f"experts (router_aux_loss_coef {trainer.router_aux_loss_coef}): it "
+            "depends on the whole batch, which then cannot run in parts that fit into "
+            "memory; give --router_aux_loss_coef 0"
+        )
