@@ -167,6 +167,30 @@ def test_the_order_of_the_episodes_may_matter():
     assert found.worst == "exact"
 
 
+def test_a_fault_across_groups_is_found():
+    """The return-to-go, and its negative as soon as a batch holds two groups."""
+
+    def negative_across_groups(turns):
+        live = credit.trajectories(turns)
+        to_go = credit.returns_to_go(live, live.column("reward"))
+        sign = 1 if len(np.unique(turns.group)) <= 1 else -1
+        return live.scatter(sign * to_go)
+
+    row = audit(negative_across_groups, games=["hidden_card"]).rows[0]
+    assert row.verdicts["4"].kind == "exact"
+    assert row.verdicts["2 + 2"].kind == "reversed"
+
+
+def test_a_constant_advantage_is_zero():
+    """Its expected gradient is rounding, whose direction means nothing."""
+
+    def ones(turns):
+        return np.ones(len(turns.reward))
+
+    for row in audit(ones, games=["bandit", "toll"], sizes=(2,)).rows:
+        assert row.verdicts["2"].kind == "zero"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", sorted(FAULTS))
 def test_every_planted_fault_is_found(fault):

@@ -233,7 +233,7 @@ def test_self_play_of_two_seats_that_move_in_turn_is_unbiased(estimator):
     """Kuhn poker: a group of three of the same deal."""
     game = ExactGame(make_game("kuhn_poker"))
     logits = np.random.default_rng(0).normal(size=len(game.policy()))
-    play = game.at(game.policy(np.exp(logits)))
+    play = game.at(game.softmax(logits))
     starts, allowed = game.starts
     batches = []
     for start, lines in zip(starts, allowed, strict=True):
