@@ -18,6 +18,7 @@ from arena_credit.estimators.slopes import (
     shrunk,
     slopes_of,
 )
+from arena_credit.needs import needs
 from arena_credit.pools import (
     ROUNDED,
     Credit,
@@ -39,6 +40,7 @@ SHRINKAGE = Shrinkage()
 LEAST_SURPRISE = 1e-10  # mean square, in nats²; a smaller one is rounding
 
 
+@needs(with_option={"surprise": ("num_tokens", "tokens.logprob", "tokens.entropy")})
 def control_variates(
     turns: Trajectories, *, discount: float = 1.0, surprise: bool = True
 ) -> Credit:

@@ -410,7 +410,10 @@ def _check_calls(branching: Branching | None, columns: Collection[str]) -> None:
     for problem, advice in (
         (of_turns, "credit that reads no values and no columns of functions"),
         (branching is not None, "no branch"),
-        ("tokens.entropy" in columns, "credit that reads no entropies"),
+        (
+            "tokens.entropy" in columns,
+            "credit that reads no entropies, or surprise=False",
+        ),
     ):
         if problem:
             raise ValueError(f"turns of several generations: want {advice}")

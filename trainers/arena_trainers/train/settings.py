@@ -822,7 +822,8 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
     """
     named = _named_columns(args)
     needed = credit.needed_columns(args.credit, args.within_turn)
-    wanted = tuple(dict.fromkeys([*needed, *named]))
+    optional = _columns_with_options(args)
+    wanted = tuple(dict.fromkeys([*needed, *named, *optional]))
     provided = (*PROVIDED, *functions)
     supplied = of_critic(args.critic).columns
     provided += supplied
@@ -838,6 +839,18 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
         )
     check_engine_columns(args, wanted)
     return tuple(dict.fromkeys([*wanted, *functions]))
+
+
+def _columns_with_options(args: Any) -> list[str]:
+    """The columns that the estimator reads while an option is true, as it is now."""
+    by_option = needs_of(find_estimator(args.credit)).with_option
+    options = {**credit.default_options(args.credit), **args.credit_args}
+    return [
+        name
+        for option, names in by_option.items()
+        if options.get(option) is True
+        for name in names
+    ]
 
 
 def _check_branch(args: Any, wanted: Collection[str]) -> None:

@@ -31,8 +31,9 @@ class SeededSampler(LogitsProcessor):
     Attributes:
         logprobs: for each step, float32[B], log-probability of the chosen token as
             `Generated` defines it.
-        entropies: for each step, float32[B], entropy of softmax(logits / temperature) in
-            nats; none unless `with_entropy`.
+        entropies: for each step, float32[B], entropy in nats of the distribution that
+            `logprobs` are of: softmax(logits / temperature), after the cuts if it is drawn
+            from; none unless `with_entropy`.
 
     Args:
         seeds: one integer per row.
@@ -77,7 +78,8 @@ class SeededSampler(LogitsProcessor):
             chosen = cut.argmax(dim=-1, keepdim=True)
             shares = torch.zeros_like(weights).scatter_(1, chosen, 1.0)
         norm = top + total.log()  # logsumexp of the logits
-        if cut is not logits and self.sampling.temperature > 0:
+        is_cut = cut is not logits and self.sampling.temperature > 0
+        if is_cut:
             logits, norm = cut, cut.logsumexp(dim=-1, keepdim=True)
         if self.note is not None:
             self.note(shares, logits - norm)
@@ -86,7 +88,8 @@ class SeededSampler(LogitsProcessor):
         if self._held is not None:
             self._held.scatter_(1, chosen, True)
         if self.sampling.with_entropy:
-            self.entropies.append(torch.special.entr(weights / total).sum(dim=-1))
+            probabilities = shares if is_cut else weights / total
+            self.entropies.append(torch.special.entr(probabilities).sum(dim=-1))
         only = torch.full_like(logits, -torch.inf).scatter_(1, chosen, 0.0)
         return only  # type: ignore[return-value]
 
