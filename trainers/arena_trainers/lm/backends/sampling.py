@@ -88,8 +88,11 @@ class SeededSampler(LogitsProcessor):
         if self._held is not None:
             self._held.scatter_(1, chosen, True)
         if self.sampling.with_entropy:
-            probabilities = shares if is_cut else weights / total
-            self.entropies.append(torch.special.entr(probabilities).sum(dim=-1))
+            # H = log Z - mean logit, without a logarithm of each probability
+            finite = logits.clamp(min=-1e30)  # as 0 times minus infinity is NaN
+            mass, whole = (shares, 1.0) if is_cut else (weights, total[:, 0])
+            mean = torch.linalg.vecdot(mass, finite) / whole
+            self.entropies.append((norm[:, 0] - mean).clamp_(min=0.0))
         only = torch.full_like(logits, -torch.inf).scatter_(1, chosen, 0.0)
         return only  # type: ignore[return-value]
 
