@@ -81,7 +81,7 @@ def surprises(turns: Trajectories) -> Floats:
     turn_of = np.repeat(np.arange(num), turns.batch.num_tokens[turns.row])
     each = tokens["logprob"][places] + tokens["entropy"][places]
     if "span" not in tokens:
-        return np.bincount(turn_of, each, num)[:, None]
+        return np.asarray(np.bincount(turn_of, each, num)[:, None], np.float64)
     span = tokens["span"][places]
     for odd in np.flatnonzero((span != 0) & (span != 1))[:1]:
         raise ValueError(

@@ -194,9 +194,9 @@ def _of_game(
     seats = _seats(turns, rows, surprise, discount)
     fitted: list[_TurnSlopes | None] = [None] * len(seats)
     if surprise.shape[1] > 0:
-        sums = [_plain_sums(seat) for seat in seats]
+        plain: list[_Sums | None] = [_plain_sums(seat) for seat in seats]
         fitted = [
-            _backward(seat, _columns(seats, i, sums), None, discount, shrinkage)[0]
+            _backward(seat, _columns(seats, i, plain), None, discount, shrinkage)[0]
             for i, seat in enumerate(seats)
         ]
     sums = [_sums(seat, slopes) for seat, slopes in zip(seats, fitted, strict=True)]
@@ -408,7 +408,12 @@ def _backward(
             for column, entry in zip(raw, here, strict=True):
                 column[:, turn] = entry
             if fitted is None:
-                after = Slopes(*(column[:, turn + 1 :] for column in raw))
+                later_turns = slice(turn + 1, None)
+                after = Slopes(
+                    raw.value[:, later_turns],
+                    raw.variance[:, later_turns],
+                    raw.known[:, later_turns],
+                )
                 mean, spread = common_slope(after, shrinkage.threshold)
             else:
                 mean, spread = fitted.mean, fitted.spread
