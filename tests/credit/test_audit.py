@@ -155,6 +155,7 @@ RIGHT = {  # exact, or a multiple of the gradient
     "mars_loo by turn": ("turns", estimator("mars_loo", pool=("group", "seat", "turn"))),
     "rloo": ("turns", estimator("rloo")),
     "random_effects": ("turns", estimator("random_effects")),
+    "control_variates": ("turns", estimator("control_variates")),
     "random_effects, paid=False": ("turns", estimator("random_effects", paid=False)),
 }  # fmt: skip
 
