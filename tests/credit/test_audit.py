@@ -155,6 +155,7 @@ RIGHT = {  # exact, or a multiple of the gradient
     "mars_loo by turn": ("turns", estimator("mars_loo", pool=("group", "seat", "turn"))),
     "rloo": ("turns", estimator("rloo")),
     "random_effects": ("turns", estimator("random_effects")),
+    "control_variates": ("turns", estimator("control_variates")),
     "random_effects, paid=False": ("turns", estimator("random_effects", paid=False)),
 }  # fmt: skip
 
@@ -165,6 +166,30 @@ def test_the_order_of_the_episodes_may_matter():
     found = audit(function, signature, games=["stop_or_go"])
     assert list(found.rows[0].verdicts) == ["2"]
     assert found.worst == "exact"
+
+
+def test_a_fault_across_groups_is_found():
+    """The return-to-go, and its negative as soon as a batch holds two groups."""
+
+    def negative_across_groups(turns):
+        live = credit.trajectories(turns)
+        to_go = credit.returns_to_go(live, live.column("reward"))
+        sign = 1 if len(np.unique(turns.group)) <= 1 else -1
+        return live.scatter(sign * to_go)
+
+    row = audit(negative_across_groups, games=["hidden_card"]).rows[0]
+    assert row.verdicts["4"].kind == "exact"
+    assert row.verdicts["2 + 2"].kind == "reversed"
+
+
+def test_a_constant_advantage_is_zero():
+    """Its expected gradient is rounding, whose direction means nothing."""
+
+    def ones(turns):
+        return np.ones(len(turns.reward))
+
+    for row in audit(ones, games=["bandit", "toll"], sizes=(2,)).rows:
+        assert row.verdicts["2"].kind == "zero"
 
 
 @pytest.mark.slow

@@ -310,7 +310,9 @@ def test_z_scores_of_small_pools_prefer_what_wins_often(batch, size, known):
     np.testing.assert_allclose(of(scale="none"), -0.25 * (1 - 1 / size))
 
 
-@pytest.mark.parametrize("name", ["mars_loo", "rloo", "random_effects"])
+@pytest.mark.parametrize(
+    "name", ["mars_loo", "rloo", "random_effects", "control_variates"]
+)
 def test_leaving_out_the_tree_keeps_trees_unbiased(batch, name):
     """Two trees of an episode, actions a and b, and a second b from the same a; b is paid
     1 + 3a + 2ab, and chosen with chance q. What a earns is p(1-p)(3 + 2q).

@@ -245,6 +245,7 @@ CASES = [
     ),
     Case("canon", {"mu": 0.5}, "dr_grpo", {}),
     Case("canon", {}, "rloo", {}, TWO),
+    Case("control_variates", {"surprise": False}, "mars_loo", {}, ONE_TURN, one_group),
     Case("counterfactual", {}, "archer", {"action_value": "column"}),
     Case("counterfactual", {}, "gae", {"lambda_": 1.0}, like=exact_actions),
     Case("dr_grpo", {}, "episode", NONE),

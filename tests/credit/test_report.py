@@ -1,6 +1,7 @@
 """The report on all estimators is up to date, and they do what is claimed for them."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,10 @@ EVERY = [  # of the families one each; the others nightly
 ]
 
 
+UNSEEN = {"control_variates": {"seats_apart": True}}
+"""What holds on random batches and not always: they are too small for slopes by other seats."""
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_all_that_holds_is_claimed(name):
     """On 20 random batches; and of the bias, exactly what is measured.
@@ -50,7 +55,7 @@ def test_all_that_holds_is_claimed(name):
     It stands in this file as `examine` remembers what the report has measured.
     """
     evidence = check_estimator(name, num_batches=20)
-    assert evidence.found == claims_of(name)
+    assert evidence.found == replace(claims_of(name), **UNSEEN.get(name, {}))
 
 
 def test_an_estimator_without_a_cost_and_with_options_has_its_page():

@@ -13,6 +13,7 @@
 | `bi_level_gae` | GAE over turns, then over tokens (RAGEN) |
 | `bnpo` | return less the pool's mean, over the density of such pools |
 | `canon` | return less the mean of the other half of its pool |
+| `control_variates` | return-to-go less a prediction from other episodes, and later surprise |
 | `counterfactual` | Q less V, both exact |
 | `dr_grpo` | return less the pool's mean |
 | `episode` | z-score of the return (GRPO; also named `grpo`) |
@@ -99,6 +100,7 @@ from arena_credit.tokens import WITHIN_TURN as WITHIN_TURN
 from arena_credit.tokens import by_token_entropy as by_token_entropy
 from arena_credit.tokens import by_value_differences as by_value_differences
 from arena_credit.tokens import decayed_sums as decayed_sums
+from arena_credit.tokens import surprises as surprises
 from arena_credit.tokens import uniform_over_tokens as uniform_over_tokens
 from arena_credit.trajectories import Trajectories as Trajectories
 from arena_credit.trajectories import discounted_sums as discounted_sums

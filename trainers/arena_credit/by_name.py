@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from arena_credit.batch import TurnBatch
 from arena_credit.estimators import critics, outcome, states, turn_level
+from arena_credit.estimators.control_variates import control_variates
 from arena_credit.needs import Needs, keeps_state, needs_of
 from arena_credit.pools import (
     Credit,
@@ -34,6 +35,7 @@ _ESTIMATORS: tuple[Estimator, ...] = (
     critics.bi_level_gae,
     states.bnpo,
     outcome.canon,
+    control_variates,
     critics.counterfactual,
     outcome.dr_grpo,
     outcome.episode,

@@ -1,8 +1,8 @@
 """Declarations of an estimator: what it reads, what it credits, which settings it refuses."""
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
@@ -26,6 +26,8 @@ class Needs:
         return_bounds: the options for the lowest and the highest return, as numbers or as
             mappings from reward parts to numbers. The trainer refuses bounds that a return
             can lie outside of.
+        with_option: columns that are read, where the batch has them, while an option is
+            true: by option. The trainer collects them.
     """
 
     columns: tuple[str, ...] = ()
@@ -34,6 +36,7 @@ class Needs:
     compares_trajectories: bool = False
     paid_part: str | None = None
     return_bounds: tuple[str, str] | None = None
+    with_option: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def needs(*columns: str, **more: Any) -> Callable[[F], F]:
@@ -50,7 +53,7 @@ def needs(*columns: str, **more: Any) -> Callable[[F], F]:
         **more: further fields of `Needs`.
 
     Raises:
-        ValueError: `paid_part` or `return_bounds` names an option that the estimator does
+        ValueError: `paid_part`, `return_bounds` or `with_option` names an option that the estimator does
             not have.
 
     >>> @needs("value", "tokens.entropy")
@@ -64,7 +67,8 @@ def needs(*columns: str, **more: Any) -> Callable[[F], F]:
 
     def declare(estimator: F) -> F:
         parameters = inspect.signature(estimator).parameters
-        for option in (declared.paid_part, *(declared.return_bounds or ())):
+        named = (declared.paid_part, *(declared.return_bounds or ()))
+        for option in (*named, *declared.with_option):
             if option is not None and option not in parameters:
                 raise ValueError(
                     f"want an option of the estimator, got {option!r}; "

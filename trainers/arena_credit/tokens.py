@@ -47,6 +47,52 @@ def credit_within(turns: Trajectories, advantage: Floats, within_turn: str) -> F
     return np.where(np.repeat(turns.unselected, num_tokens), credited, 0.0)
 
 
+def surprises(turns: Trajectories) -> Floats:
+    """The surprise of each turn: how much likelier its tokens were than the policy's usual.
+
+        mₖ = Σ over the turn's tokens of (log π(token) + H)
+
+    H is the entropy of the distribution that the token was drawn from. So every term has mean
+    0 given the tokens before it, and mₖ given the turn's prompt, if `logprob` and `entropy` are
+    of the distribution that sampled: after temperature and cuts.
+
+    Args:
+        turns: the turns that count.
+
+    Returns:
+        float64[M, S]: S is 0 unless the batch has the token columns `logprob` and `entropy`. It
+        is 2 with the token column `span`, 0 for reasoning and 1 for the answer, else 1.
+
+    Raises:
+        ValueError: a span other than 0 and 1.
+
+    >>> from arena_credit import TurnBatch, trajectories
+    >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0], episode=[0, 1])
+    >>> tokens = {"logprob": [-0.5, -1.0, -2.0], "entropy": [1.0, 1.0, 1.0]}
+    >>> turns = TurnBatch(reward=[0, 1], num_tokens=[2, 1], tokens=tokens, **one)
+    >>> surprises(trajectories(turns))
+    array([[ 0.5],
+           [-1. ]])
+    """
+    tokens, num = turns.batch.tokens or {}, len(turns.row)
+    if turns.batch.num_tokens is None or not {"logprob", "entropy"} <= tokens.keys():
+        return np.zeros((num, 0))
+    places = turns.token_row
+    turn_of = np.repeat(np.arange(num), turns.batch.num_tokens[turns.row])
+    each = tokens["logprob"][places] + tokens["entropy"][places]
+    if "span" not in tokens:
+        return np.asarray(np.bincount(turn_of, each, num)[:, None], np.float64)
+    span = tokens["span"][places]
+    for odd in np.flatnonzero((span != 0) & (span != 1))[:1]:
+        raise ValueError(
+            "want tokens['span'] of 0 (reasoning) or 1 (answer), got "
+            f"tokens['span'][{places[odd]}] = {span[odd]:g}"
+        )
+    return np.stack(
+        [np.bincount(turn_of, each * (span == kind), num) for kind in (0, 1)], axis=1
+    )
+
+
 def uniform_over_tokens(advantage: Floats, num_tokens: Ints) -> Floats:
     """Gives every token of a turn the turn's advantage: Aₖₜ = Aₖ.
 

@@ -1,5 +1,7 @@
 """Columns that estimators ask for: from the record of play, or refused by name at the start."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 import torch
@@ -10,8 +12,12 @@ from arena_credit import (
     estimate,
     estimator_names,
     needed_columns,
+    surprises,
+    trajectories,
 )
 from arena_credit.batch import BOOL_COLUMNS, FLOAT_COLUMNS, INT_COLUMNS
+from arena_credit.by_name import find_estimator
+from arena_credit.needs import needs_of
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.train import check_credit, turn_batch, turn_records
 from arena_trainers.train.credit_columns import ABSENT, PROVIDED, check_credit_columns
@@ -116,6 +122,21 @@ def test_steps_that_are_shared_have_the_mean_of_their_trajectories(
     assert len({*zip(edges, advantage.round(9).tolist(), strict=True)}) == len(
         set(edges)
     )
+
+
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
+def test_surprise_reaches_the_credit_unless_its_option_is_false(
+    make_trainer, generated
+):
+    trainer = make_trainer(credit="control_variates", temperature=0.8, top_k=3)
+    generated(trainer)
+    turns = trainer.last_turns
+    assert np.ptp(surprises(trajectories(turns))) > 0
+    want = estimate("control_variates", turns).advantage
+    np.testing.assert_allclose(trainer.last_credit.advantage, want)
+    trainer = make_trainer(credit="control_variates", credit_args={"surprise": False})
+    generated(trainer)
+    assert trainer.last_turns.tokens is None
 
 
 def token_spans(turns):
@@ -308,7 +329,8 @@ def test_every_estimator_is_taken_or_refused_for_a_column_it_needs(settings, nam
         with pytest.raises(ValueError, match=f"needs the column '{absent[0]}'"):
             check_credit(args)
     else:
-        assert check_credit(args) == needed_columns(name)
+        options = needs_of(find_estimator(name)).with_option.values()
+        assert check_credit(args) == (*needed_columns(name), *chain(*options))
 
 
 def test_columns_that_rollouts_do_not_give_are_all_explained():

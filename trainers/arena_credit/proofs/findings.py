@@ -197,10 +197,14 @@ def compare(
             scaled &= bool(size <= tolerance)
             continue
         exact &= bool(np.linalg.norm(got - want) <= tolerance * length)
+        if size <= tolerance * length:  # first: the direction of rounding means nothing
+            scaled = False
+            cosines.append(0.0)
+            continue
         along = got @ want / length**2
         off = np.linalg.norm(got - along * want)
         scaled &= bool(along > 0 and off <= tolerance * max(size, tolerance))
-        cosines.append(float(got @ want / (size * length)) if size > 0 else 0.0)
+        cosines.append(float(got @ want / (size * length)))
     cosine = min(cosines, default=1.0)
     factor = float(mean @ truth / (truth @ truth))
     kind: Kind = "direction" if cosine > tolerance else "reversed"
@@ -393,6 +397,7 @@ class AuditRow(NamedTuple):
 
     A batch is `"2"` and the like, one group of so many episodes; or `"large"`, every line of play in
     proportion. Where the game has chance also `"2, shared chance"`: all episodes draw the same.
+    `"2 + 2"`: two groups of two, each of which draws the same.
     The large batch is one batch: it is left out where it is wrong and all smaller ones are right.
     """
 
@@ -439,7 +444,8 @@ def audit(
         signature: which row of the table.
         games: diagnostic games.
         sizes: of the batches, all of which are enumerated. From 3 on in one order each: a
-            function that depends on the order has batches of up to two alone.
+            function that depends on the order has batches of up to two alone. With a size of 3
+            or more, all batches of two groups of two are tried, too.
 
     Raises:
         ValueError: unknown signature or game.
@@ -496,6 +502,11 @@ def _expected(
                 return means  # one order of each batch would not do
             for name, weight in zip(names, weights, strict=False):
                 means[f"{size}{name}"] = weight @ gradients, OF_FUNCTIONS
+        if max(sizes) > 2:
+            pairs = _pairs(game)
+            batches = [trajectories(turns) for _, _, turns in pairs]
+            chances = np.array([chance for chance, _, _ in pairs])
+            means["2 + 2"] = chances @ _gradients(call, play, batches), OF_FUNCTIONS
         for name in names:
             group = trajectories(large_group(game, shared=bool(name))[1])
             means[f"large{name}"] = _gradients(call, play, [group])[0], TOLERANCE

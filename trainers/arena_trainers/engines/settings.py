@@ -264,7 +264,8 @@ def check_engine_columns(args: CreditOptions, columns: Collection[str]) -> None:
     if "tokens.entropy" in columns:
         raise ValueError(
             f"credit {args.credit!r} with within_turn={args.within_turn!r} reads "
-            "'tokens.entropy', and vLLM gives none; leave use_vllm out"
+            "'tokens.entropy', and vLLM gives none; leave use_vllm out, or set "
+            "credit_args={'surprise': False} if the estimator has this option"
         )
 
 

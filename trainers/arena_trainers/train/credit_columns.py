@@ -87,7 +87,11 @@ def check_credit_columns(
     """
     option_columns = _option_columns(args)
     declared_columns = credit.needed_columns(args.credit, args.within_turn)
-    read_columns = tuple(dict.fromkeys([*declared_columns, *option_columns]))
+    read_columns = tuple(
+        dict.fromkeys(
+            [*declared_columns, *option_columns, *_columns_of_true_options(args)]
+        )
+    )
     provided = (*PROVIDED, *functions)
     supplied = critic_facts(args.critic).columns
     provided += supplied
@@ -104,6 +108,18 @@ def check_credit_columns(
         )
     check_engine_columns(args, read_columns)
     return tuple(dict.fromkeys([*read_columns, *functions]))
+
+
+def _columns_of_true_options(args: SelfPlay) -> list[str]:
+    """The columns that the estimator reads only while an option is true, as it is now."""
+    by_option = needs_of(find_estimator(args.credit)).with_option
+    options = {**credit.default_options(args.credit), **args.credit_args}
+    return [
+        name
+        for option, names in by_option.items()
+        if options.get(option) is True
+        for name in names
+    ]
 
 
 def _reads_values(needs: Needs) -> bool:

@@ -75,7 +75,7 @@ class Generated(NamedTuple):
         logprobs: of each token under the distribution that it was drawn from: softmax(logits
             / temperature), after top-k, top-p, min-p and the repetition penalty. At
             temperature 0: under softmax(logits).
-        entropies: of softmax(logits / temperature) at each token, before these, in nats; None
+        entropies: of the distribution that `logprobs` are of, at each token, in nats; None
             unless asked for.
     """
 

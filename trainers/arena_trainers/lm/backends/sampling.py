@@ -29,8 +29,9 @@ class SeededSampler(LogitsProcessor):
     Attributes:
         logprobs: for each step, float32[B], log-probability of the chosen token as
             `Generated` defines it.
-        entropies: for each step, float32[B], entropy of softmax(logits / temperature) in
-            nats; none unless `with_entropy`.
+        entropies: for each step, float32[B], entropy in nats of the distribution that
+            `logprobs` are of: softmax(logits / temperature), after the cuts if it is drawn
+            from; none unless `with_entropy`.
 
     Args:
         seeds: one integer per row.
@@ -76,7 +77,8 @@ class SeededSampler(LogitsProcessor):
             tokens = restricted.argmax(dim=-1, keepdim=True)
             shares = torch.zeros_like(weights).scatter_(1, tokens, 1.0)
         norm = top + total.log()  # logsumexp of the logits
-        if restricted is not logits and self.sampling.temperature > 0:
+        is_cut = restricted is not logits and self.sampling.temperature > 0
+        if is_cut:
             logits, norm = restricted, restricted.logsumexp(dim=-1, keepdim=True)
         if self.on_step is not None:
             self.on_step(shares, logits - norm)
@@ -85,7 +87,11 @@ class SeededSampler(LogitsProcessor):
         if self._occurring is not None:
             self._occurring.scatter_(1, tokens, True)
         if self.sampling.with_entropy:
-            self.entropies.append(torch.special.entr(weights / total).sum(dim=-1))
+            # H = log Z - mean logit, without a logarithm of each probability
+            finite = logits.clamp(min=-1e30)  # as 0 times minus infinity is NaN
+            mass, whole = (shares, 1.0) if is_cut else (weights, total[:, 0])
+            mean = torch.linalg.vecdot(mass, finite) / whole
+            self.entropies.append((norm[:, 0] - mean).clamp_(min=0.0))
         one_hot_scores = torch.full_like(logits, -torch.inf).scatter_(1, tokens, 0.0)
         return one_hot_scores  # type: ignore[return-value]
 

@@ -1,0 +1,565 @@
+"""How noisy `control_variates` is beside `random_effects`, `mars` and whole episodes.
+
+In games of rounds, a policy that is right with probability 1/2 (or sure of a wrong answer in a
+share of the states) answers one of 16 symbols with one of 8 answers. In games of cards and in
+tic-tac-toe, a mixture of the uniform policy and one of CFR plays against itself. All estimators
+see the same batches. The noise is E[A²] E[A*²] / E[A A*]², with A* the exact advantage: the mean
+square of the advantage after it is scaled to slope 1 on A*, relative to the least possible. Its
+interval is a 95 % jackknife over batches, of its logarithm.
+
+    python benchmarks/credit_noise.py --write
+
+writes docs/credit/noise.json, row by row: it may be stopped and goes on where it was. Then it
+writes the tables of docs/credit/surprise.md. About ten CPU minutes.
+"""
+
+import argparse
+import json
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from arena_credit import FlatPoolWarning, TurnBatch, estimate
+from arena_envs import make_game
+from arena_envs.solvers import CFRPlus
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "credit"
+FILE, PAGE = FOLDER / "noise.json", FOLDER / "surprise.md"
+ESTIMATORS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "episode": ("dr_grpo", {"pool": ("game", "seat")}),
+    "mars": ("mars", {}),
+    "mars by turn": ("mars", {"pool": ("game", "seat", "turn")}),
+    "mars_loo": ("mars_loo", {}),
+    "random_effects": ("random_effects", {}),
+    "control_variates": ("control_variates", {}),
+}
+NEW = "control_variates"
+SEED = 2026
+NUM_SYMBOLS, NUM_ANSWERS = 16, 8
+SKILL = 0.5  # probability of the answer that a state's policy prefers
+LUCK = 20.0
+MOST_ROUNDS, MOST_STOPPED = 64, 60
+
+
+class Cell(NamedTuple):
+    """A setting: which game, its options, its groups and their size.
+
+    after: the last turn whose advantages do not count, such as that of a jackpot.
+    """
+
+    section: str
+    game: str
+    options: Mapping[str, Any]
+    groups: int = 16
+    size: int = 8
+    after: int = -1
+
+
+class Sample(NamedTuple):
+    """A batch, and the exact advantage of its rows."""
+
+    turns: TurnBatch
+    advantage: Any
+
+
+def rounds_cell(section: str, groups: int = 16, size: int = 8, **options: Any) -> Cell:
+    """A game of rounds."""
+    after = options.pop("after", -1)
+    return Cell(section, "rounds", options, groups, size, after)
+
+
+def cells() -> Iterator[Cell]:
+    """All settings, in the order of the tables."""
+    for num in (1, 2, 4, 8, 16, 32, 64):
+        for pay in ("end", "each", "luck first", "luck last", "wage", "advance"):
+            if num > 1 or pay in ("end", "luck last"):
+                yield rounds_cell("rounds", num=num, pay=pay)
+    yield rounds_cell("rounds", num=12, pay="luck last")
+    for num in (8, 32, 48):
+        for wrong in (0.3, 0.5, 1.0):
+            for pay in ("end", "each"):
+                yield rounds_cell("wrong", num=num, pay=pay, wrong=wrong)
+    for num in (8, 32):
+        for pay in ("end", "each"):
+            yield rounds_cell("partly", num=num, pay=pay, policy="lift")
+    for size in (2, 4, 8, 16):
+        for episodes in (8, 32, 128):
+            for pay in ("end", "each"):
+                if size <= episodes:
+                    groups = episodes // size
+                    yield rounds_cell("sizes", groups, size, num=4, pay=pay, wrong=0.3)
+    for num in (1, 2, 4):
+        for pay in ("end", "each", "luck last"):
+            if num > 1 or pay != "each":
+                yield rounds_cell("pairs", 2, 2, num=num, pay=pay)
+    for groups, size in ((4, 4), (16, 8)):
+        for wrong in (0.0, 0.5):
+            for mean in (0.0, 10.0):
+                options = {"mean": mean, "wrong": wrong}
+                yield Cell("lengths", "stopped", options, groups, size)
+    for groups, size in ((4, 4), (16, 8)):
+        for chance in (0.02, 0.05):
+            more = {"num": 4, "pay": "each", "wrong": 0.3, "jackpot": chance}
+            yield rounds_cell("jackpots", groups, size, after=1, **more)
+    for groups, size in ((8, 4), (16, 8), (32, 8)):
+        for num in (2, 8, 32):
+            for pay in ("end", "each"):
+                yield rounds_cell(
+                    "unrelated", groups, size, num=num, pay=pay, policy="unrelated"
+                )
+    for game in ("kuhn_poker", "leduc_poker", "tic_tac_toe"):
+        for skill in (0.0, 0.3, 0.8, 0.95):
+            for groups in (4, 16):
+                yield Cell("games", game, {"skill": skill}, groups, 8)
+
+
+class Answers(NamedTuple):
+    """The policy of rounds: float64[S, A], the value of each answer, and its surprise."""
+
+    policy: Any
+    value: Any
+    surprise: Any
+
+
+def answers(kind: str, wrong: float) -> Answers:
+    """How each symbol is answered. A value is 1 for the right answer, less its mean.
+
+    `skill`: right with probability `SKILL`; sure of a wrong answer in a share of the symbols.
+    `lift`: random logits, and 2 more for the right answer. `unrelated`: the value of an answer
+    is not correlated with its surprise.
+    """
+    rng = np.random.default_rng(5)
+    value = np.zeros((NUM_SYMBOLS, NUM_ANSWERS))
+    value[:, 0] = 1.0
+    if kind == "skill":
+        policy = np.full_like(value, (1 - SKILL) / (NUM_ANSWERS - 1))
+        preferred = np.zeros(NUM_SYMBOLS, np.int64)
+        preferred[: round(wrong * NUM_SYMBOLS)] = 1
+        policy[np.arange(NUM_SYMBOLS), preferred] = SKILL
+    elif kind == "lift":
+        policy = np.exp(rng.normal(size=value.shape) + 2 * value)
+        policy /= policy.sum(axis=1, keepdims=True)
+    else:
+        policy = rng.dirichlet(np.full(NUM_ANSWERS, 0.5), NUM_SYMBOLS) + 0.01
+        policy /= policy.sum(axis=1, keepdims=True)
+        value = rng.normal(size=value.shape)
+    logs = np.log(policy)
+    surprise = logs - (policy * logs).sum(axis=1, keepdims=True)
+    value = value - (policy * value).sum(axis=1, keepdims=True)
+    if kind == "unrelated":
+        product = (policy * value * surprise).sum(axis=1, keepdims=True)
+        square = (policy * surprise**2).sum(axis=1, keepdims=True)
+        value = value - product / square * surprise
+    return Answers(policy, value, surprise)
+
+
+def explained(kind: str, wrong: float = 0.0) -> float:
+    """R² of the value of an answer by its surprise, with one slope for all symbols."""
+    policy, value, surprise = answers(kind, wrong)
+    covariance = (policy * value * surprise).sum()
+    variances = (policy * value**2).sum() * (policy * surprise**2).sum()
+    return float(covariance**2 / variances)
+
+
+def rounds(cell: Cell, rng: np.random.Generator) -> Sample:
+    """A batch of games of `num` rounds, whose symbols a group shares."""
+    num, pay = cell.options["num"], cell.options["pay"]
+    wrong, kind = cell.options.get("wrong", 0.0), cell.options.get("policy", "skill")
+    policy, value, surprise = answers(kind, wrong)
+    symbol = np.repeat(
+        rng.integers(NUM_SYMBOLS, size=(cell.groups, num)), cell.size, axis=0
+    )
+    answer = _draw(policy, symbol, rng)
+    gain = value[symbol, answer]
+    if kind != "unrelated":
+        gain = (answer == 0).astype(np.float64)
+    reward = gain.copy()
+    if pay == "end":
+        reward = np.zeros_like(gain)
+        reward[:, -1] = gain.sum(axis=1)
+    luck = np.repeat(rng.choice([-LUCK, LUCK], size=cell.groups), cell.size)
+    if pay == "luck first":
+        reward[:, 0] += luck
+    if pay == "luck last":
+        reward[:, -1] += luck
+    if pay == "wage":
+        reward += 2
+    if pay == "advance":
+        advance = rng.choice([0, LUCK], size=len(gain))
+        reward[:, 0] += advance
+        reward[:, -1] -= advance
+    if "jackpot" in cell.options:
+        reward[:, 1] += 100.0 * (rng.random(len(gain)) < cell.options["jackpot"])
+    played = np.ones(reward.shape, bool)
+    return _sample(
+        cell, reward, surprise[symbol, answer], value[symbol, answer], played
+    )
+
+
+def stopped(cell: Cell, rng: np.random.Generator) -> Sample:
+    """A batch of games that end after each round with probability 0.2, paid at the end."""
+    policy, value, surprise = answers("skill", cell.options["wrong"])
+    episodes = cell.groups * cell.size
+    symbol = np.repeat(
+        rng.integers(NUM_SYMBOLS, size=(cell.groups, MOST_STOPPED)), cell.size, axis=0
+    )
+    answer = _draw(policy, symbol, rng)
+    length = np.minimum(rng.geometric(0.2, size=episodes), MOST_STOPPED)
+    played = np.arange(MOST_STOPPED) < length[:, None]
+    gain = np.where(played, 2.0 * (answer == 0) - 1, 0.0)
+    reward = np.zeros(played.shape)
+    reward[np.arange(episodes), length - 1] = gain.sum(axis=1) + cell.options["mean"]
+    exact = 2 * value[symbol, answer]
+    return _sample(cell, reward, surprise[symbol, answer], exact, played)
+
+
+def _draw(policy: Any, symbol: Any, rng: np.random.Generator) -> Any:
+    bounds = policy.cumsum(axis=1)[symbol]
+    drawn = (rng.random(symbol.shape)[..., None] > bounds).sum(axis=-1)
+    return drawn.clip(0, NUM_ANSWERS - 1)
+
+
+def _sample(cell: Cell, reward: Any, surprise: Any, exact: Any, played: Any) -> Sample:
+    episode, turn = np.nonzero(played)
+    zeros = np.zeros(len(episode), np.int64)
+    tokens = {"logprob": surprise[played], "entropy": np.zeros(len(episode))}
+    turns = TurnBatch(
+        reward=reward[played],
+        game=zeros,
+        episode=episode,
+        seat=zeros,
+        turn=turn,
+        group=episode // cell.size,
+        num_tokens=zeros + 1,
+        tokens=tokens,
+    )
+    return Sample(turns, exact[played])
+
+
+class Position(NamedTuple):
+    """What play needs of a state: who moves (-1 chance), the choices, and where they lead.
+
+    surprise: of each choice. value: float64[seats], expected returns.
+    """
+
+    seat: int
+    policy: Any
+    surprise: Any
+    children: list[Any]
+    value: Any
+
+
+CHANCE, END = -1, -4
+
+
+@cache
+def solved(game: str) -> Mapping[Any, Any]:
+    """The average policy of CFR+, by seat and information state."""
+    solver = CFRPlus(make_game(game))
+    solver.run(20 if game == "tic_tac_toe" else 100)
+    return solver.average_policy()
+
+
+@cache
+def positions(game: str, skill: float) -> tuple[Any, Mapping[Any, Position]]:
+    """The first state, and all states under the mixed policy."""
+    rules, table = make_game(game), solved(game)
+    known: dict[Any, Position] = {}
+
+    def look(state: Any) -> Position:
+        if state in known:
+            return known[state]
+        seat = rules.current_player(state)
+        policy, surprise, choices = np.ones(0), np.ones(0), []
+        if seat == CHANCE:
+            outcomes = rules.chance_outcomes(state)
+            choices = [choice for choice, _ in outcomes]
+            policy = np.array([chance for _, chance in outcomes])
+        elif seat != END:
+            choices = list(rules.legal_actions(state))
+            uniform = np.full(len(choices), 1 / len(choices))
+            best = table.get((seat, rules.information_state(state, seat)), uniform)
+            policy = skill * np.asarray(best) + (1 - skill) * uniform
+            logs = np.log(np.where(policy > 0, policy, 1.0))
+            surprise = logs - policy @ logs
+        children = [rules.apply(state, choice) for choice in choices]
+        if children:
+            value = policy @ np.array([look(child).value for child in children])
+        else:
+            value = np.array(rules.returns(state), np.float64)
+        known[state] = Position(seat, policy, surprise, children, value)
+        return known[state]
+
+    first = rules.initial_state()
+    look(first)
+    return first, known
+
+
+def self_play(cell: Cell, rng: np.random.Generator) -> Sample:
+    """A batch of self-play, whose groups share the draws of chance."""
+    first, known = positions(cell.game, cell.options["skill"])
+    columns: list[tuple[float, ...]] = []
+    for group in range(cell.groups):
+        shared = rng.random(16)
+        for place in range(cell.size):
+            state, draws, episode = first, 0, group * cell.size + place
+            turn: dict[int, int] = {}
+            rows: list[tuple[float, ...]] = []
+            while (position := known[state]).seat != END:
+                chance = position.seat == CHANCE
+                drawn = shared[draws] if chance else rng.random()
+                choice = int((drawn > position.policy.cumsum()).sum())
+                choice = min(choice, len(position.policy) - 1)
+                state, draws = position.children[choice], draws + chance
+                if chance:
+                    continue
+                seat = position.seat
+                exact = known[state].value[seat] - position.value[seat]
+                number = turn.get(seat, 0)
+                turn[seat] = number + 1
+                row = (episode, seat, number, group, position.surprise[choice], exact)
+                rows.append(row)
+            returns = position.value
+            columns += [
+                (*row, returns[int(row[1])] * (row[2] == turn[int(row[1])] - 1))
+                for row in rows
+            ]
+    episodes, seats, turns, groups, surprise, exact, reward = np.array(columns).T
+    zeros = np.zeros(len(columns), np.int64)
+    batch = TurnBatch(
+        reward=reward,
+        game=zeros,
+        episode=episodes.astype(int),
+        seat=seats.astype(int),
+        turn=turns.astype(int),
+        group=groups.astype(int),
+        num_tokens=zeros + 1,
+        tokens={"logprob": surprise, "entropy": np.zeros(len(zeros))},
+    )
+    return Sample(batch, exact)
+
+
+GAMES: Mapping[str, Callable[[Cell, np.random.Generator], Sample]] = {
+    "rounds": rounds,
+    "stopped": stopped,
+}
+
+
+def num_batches(cell: Cell) -> int:
+    """Fewer where a batch has more turns."""
+    turns = cell.groups * cell.size * cell.options.get("num", 5)
+    return int(np.clip(24_000 // turns, 6, 600))
+
+
+def noises(cell: Cell, batches: int | None = None) -> dict[str, list[float]]:
+    """The noise of each estimator with the bounds of its interval."""
+    play = GAMES.get(cell.game, self_play)
+    squares: dict[str, list[Any]] = {name: [] for name in ESTIMATORS}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FlatPoolWarning)
+        for number in range(batches or num_batches(cell)):
+            turns, exact = play(cell, np.random.default_rng([SEED, number]))
+            counted = turns.turn > cell.after
+            exact = exact[counted]
+            for name, (estimator, options) in ESTIMATORS.items():
+                advantage = estimate(estimator, turns, **options).advantage[counted]
+                means = [advantage @ advantage, exact @ exact, advantage @ exact]
+                squares[name].append(np.array(means) / len(exact))
+    return {name: interval(np.array(rows)) for name, rows in squares.items()}
+
+
+def interval(squares: Any) -> list[float]:
+    """The noise and its bounds from the means of A², A*² and A A* of each batch."""
+
+    def of(mean: Any) -> float:
+        return float(mean[0] * mean[1] / mean[2] ** 2) if mean[2] > 0 else math.inf
+
+    num, total = len(squares), squares.sum(axis=0)
+    value = of(total)
+    without = [of(total - row) for row in squares]
+    if not math.isfinite(max(without, default=math.inf)) or num < 2:
+        return [round(value, 4), 1.0, math.inf]
+    wide = 1.96 * math.sqrt((num - 1) * float(np.var(np.log(without))))
+    bounds = (value, value * math.exp(-wide), value * math.exp(wide))
+    return [round(bound, 4) for bound in bounds]
+
+
+def measured() -> dict[str, dict[str, list[float]]]:
+    """The rows of the file, by their cell as JSON."""
+    rows = json.loads(FILE.read_text()) if FILE.exists() else []
+    return {json.dumps(row["cell"]): row["noise"] for row in rows}
+
+
+def key_of(cell: Cell) -> str:
+    return json.dumps(cell._asdict())
+
+
+def measure() -> None:
+    """Measures the cells that the file lacks, and writes it after each."""
+    known = measured()
+    for cell in cells():
+        if key_of(cell) not in known:
+            known[key_of(cell)] = noises(cell)
+            keys = [key_of(one) for one in cells()]
+            rows = [
+                json.dumps({"cell": json.loads(key), "noise": known[key]})
+                for key in keys
+                if key in known
+            ]
+            FILE.write_text("[\n" + ",\n".join(rows) + "\n]\n")
+
+
+TITLES = {
+    "rounds": "Rounds, right with probability 1/2: the surprise separates right from wrong",
+    "wrong": "Rounds, sure of a wrong answer in a share of the states",
+    "partly": "Rounds, log-probabilities that follow the value in part",
+    "sizes": "Four rounds, sure of a wrong answer in 30 % of the states",
+    "pairs": "Two groups of two",
+    "lengths": "Rounds that end with probability 0.2 each, paid at the end",
+    "jackpots": "Jackpots of 100 after the second of four rounds; turns 3 and 4",
+    "unrelated": "Rounds, value not correlated with surprise",
+    "games": "Self-play; skill 0 is the uniform policy, 1 that of CFR+",
+}
+BASELINES = ("episode", "mars", "mars_loo")
+DEFEAT = 1.05
+PAGE_TEXT = """# Surprise: credit whose noise need not grow with the horizon
+
+Written by `benchmarks/credit_noise.py`; a test keeps it up to date.
+
+`control_variates` computes
+
+    Aₖ = Rₖ - Bₖ - Σ_{j > k} γ^{j - k} βⱼ mⱼ - (other seats' surprise, times its slopes)
+
+**Surprise.** mⱼ = Σ over the tokens of turn j of (log π(token) + H). Every term has mean 0 given the tokens before it. So mⱼ has
+mean 0 given all that happened before turn j, whatever action turn k < j took. Subtracting βⱼ mⱼ from Rₖ adds no bias if βⱼ does not
+depend on the own episode. It takes out the luck of later choices as far as a likelier choice is a better one. It needs no critic.
+
+**What to expect.** Without surprise the noise is T for credit by episodes and about (T + 1) / 2 for equal rounds paid on the way. With
+surprise, the part 1 - R² of it is left above 1: 1 + (1 - R²)(T - 1), and half of that where each round is paid. R² is the share of a
+choice's value that one slope on its surprise explains. It is 0 for a uniform policy: surprise is 0 there, and for one that is sure of
+wrong answers as often as of right ones. It is large where the policy is already better than chance.
+
+**Noise is not outcome.** These tables are of the noise at fixed policies. Trained policies are not compared yet, so the trainer's default
+is still `random_effects`.
+
+**Use it.** `credit: control_variates` in `arena train`, with the transformers engine; or `estimate("control_variates", turns)` with the token
+columns `logprob` and `entropy` of the distribution that sampled, after temperature and cuts. A column `span` (0 reasoning, 1 answer) keeps a long
+thought from drowning the choice. vLLM gives no entropies: set `credit_args: {surprise: false}` there.
+
+## Equations
+
+All of this is per game and seat, and without the own episode. Trees of episodes (`parent`) and rollouts count as one episode.
+
+| Step | Equation |
+|---|---|
+| Folds | up to 16; an episode's slopes come from the other folds, its means from all other episodes |
+| Backward over turns | Dₖ = Rₖ - Σ_{j > k} γ^{j - k} βⱼ mⱼ |
+| Regression of turn k | D on mₖ; what was paid before; own earlier surprise; other seats' surprise before and after, in this order |
+| Rows | (x - mean of the group) + √λ (mean of the group - mean), λ = mean square within / between, at most 1, and 0 below 0.2 |
+| Ridge | two rows of the column's mean square; 0.1 rows for columns of the past |
+| Slope along a direction | z max(0, 1 - c (1 + h) / F), c = 4 f / (f - 2) (1 + number of slopes inside), f degrees of freedom left, h the row's leverage in columns of the past |
+| βₖ | mean over turns (DerSimonian and Laird), itself shrunk by 1 - 4 / F, plus max(τ² / (τ² + v), 1 - 4 v / (b - mean)²) of the difference |
+| Second pass | earlier and other surprise weighed with the slopes of the first |
+| Value of another episode | y = D - prediction - βₖ mₖ |
+| Level of a turn | seat, turn and group nested: `turn = seat + kₜ (mean of other groups - seat)`, `level = turn + k (mean of the group - turn)` |
+| Weights | kₜ = A / (A + σ² / n + τ² / G), k = V / (V + σ² / m), V = A (1 - kₜ) + τ² |
+| Advantage | Aₖ = Dₖ - prediction - level |
+
+A prediction uses neither mₖ nor anything else of turn k. Surprise of other seats may be later than turn k, so it enters linearly. A
+regression has room for one column per three degrees of freedom; so small batches have no slopes, and the level goes over into the mean
+of other episodes (`mars_loo`).
+
+**Proof.** `tests/credit/test_control_variates.py` enumerates every batch of two groups of two, and every group of six, of small games:
+play-ended lengths, shared chance, payments on the way, two seats. The expected gradient is exact to 1e-12, also with all slopes
+used in full (c = 0), where the wrong data in a slope would show most.
+
+## Noise
+
+1 is the least possible. Policies are fixed; batches are the same for all columns. Bold: the least of the row.
+
+"""
+
+
+def text_of(cell: Cell) -> str:
+    """The setting in words."""
+    words = [f"{value}" if key in ("pay", "policy") else f"{key} {value:g}"
+             for key, value in cell.options.items()]  # fmt: skip
+    if cell.game not in GAMES:
+        words = [cell.game, *words]
+    return f"{', '.join(words)}; {cell.groups} x {cell.size}"
+
+
+def number(value: float) -> str:
+    """Three digits; a simulation has no more."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def page() -> str:
+    """The page, from the rows of the file."""
+    known = measured()
+    parts = [PAGE_TEXT.rstrip()]
+    for section, title in TITLES.items():
+        names = list(ESTIMATORS)
+        lines = [
+            f"### {title}",
+            "",
+            "| Setting; groups x size | " + " | ".join(names) + " |",
+        ]
+        lines.append("|---" + "|--:" * len(names) + "|")
+        for cell in cells():
+            if cell.section == section and key_of(cell) in known:
+                noise = known[key_of(cell)]
+                least = min(value[0] for value in noise.values())
+                texts = [
+                    f"**{number(value[0])}**" if value[0] <= least else number(value[0])
+                    for value in noise.values()
+                ]
+                lines.append(f"| {text_of(cell)} | " + " | ".join(texts) + " |")
+        parts.append("\n".join(lines))
+    parts.append("## Where it is defeated\n\n" + defeats())
+    return "\n\n".join(parts) + "\n"
+
+
+def defeats() -> str:
+    """All settings whose noise is above 1.05 times the least of `BASELINES`."""
+    lines = [
+        f"Settings with more than {DEFEAT} times the noise of the best of "
+        f"{', '.join(f'`{name}`' for name in BASELINES)}:",
+        "",
+        "| Setting | noise | best | times |",
+        "|---|--:|--:|--:|",
+    ]
+    known = measured()
+    for cell in cells():
+        noise = known.get(key_of(cell))
+        if noise is not None:
+            best = min(noise[name][0] for name in BASELINES)
+            mine = noise[NEW][0]
+            if mine > DEFEAT * best:
+                setting = f"{cell.section}: {text_of(cell)}"
+                lines.append(
+                    f"| {setting} | {number(mine)} | {number(best)} | {mine / best:.2f} |"
+                )
+    lines += [
+        "",
+        "In batches of four, a pair of equal returns is little evidence that a group shares its luck. There `random_effects` takes the "
+        "other episode of the group, and has less noise where groups share much luck: 2 to 5, against 50 to 100 here and 600 or more of `mars`.",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="into docs/credit")
+    if not parser.parse_args().write:
+        sys.exit("python benchmarks/credit_noise.py --write")
+    measure()
+    PAGE.write_text(page())

@@ -1,0 +1,365 @@
+"""`control_variates`: its parts by hand, its exact bias, and what surprise takes away."""
+
+import itertools
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from arena_credit import (
+    TurnBatch,
+    estimate,
+    moments,
+    pools_by,
+    returns_to_go,
+    surprises,
+    trajectories,
+    with_report,
+)
+from arena_credit.estimators import control_variates as estimator_module
+from arena_credit.estimators import levels as level_module
+from arena_credit.estimators import slopes as slope_module
+from arena_credit.proofs import ExactGame, gradient_estimate, play_of
+from arena_credit.proofs.findings import _pairs
+from arena_envs import make_game
+
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
+ALWAYS = slope_module.Shrinkage(
+    threshold=0.0, rows=0.5, freedom=-9.0
+)  # every slope is used in full
+
+
+def with_slopes(turns, shrinkage=ALWAYS):
+    """The estimator with other shrinkage."""
+    pools = pools_by(turns, ("game", "seat", "turn"))
+    to_go = returns_to_go(turns, turns.column("reward"))
+    stats = moments(to_go, pools.of, len(pools.key))
+    advantage = estimator_module.advantages(turns, shrinkage=shrinkage)
+    return with_report(advantage, pools, stats)
+
+
+def one_fold(rows, starts, group):
+    """A block all of whose rows are in the regression of the only fold."""
+    return slope_module.Block(
+        np.arange(rows), np.array(starts), np.array(group), np.ones((1, rows))
+    )
+
+
+def regression(surprise, paid, value, shrinkage):
+    """One fold, one group; columns surprise and paid."""
+    rows = len(value)
+    columns = slope_module.Columns(
+        values=np.stack([surprise, paid], -1)[None].astype(float),
+        num_choices=1,
+        past=np.array([False, True]),
+        tolerance=np.full((1, 2), 1e-12),
+        slopes_inside=np.zeros((1, 2)),
+        least_square=np.zeros((1, 1)),
+    )
+    value = np.array(value, float)[None]
+    return slope_module.fit(
+        value, columns, one_fold(rows, [0], [0] * rows), shrinkage, np.zeros(1)
+    )
+
+
+def test_a_slope_by_hand():
+    """Σ m y = 12 and Σ m² = 4, and the ridge adds two rows of m² = 1: 12 / 6 = 2.
+
+    Residual squares 44 - 12 · 2 = 20, over 4 - 1 - 1 = 2: 10. The variance of the slope is
+    10 / 6, and F = 2² / (10 / 6) = 2.4.
+    """
+    model = regression([1, -1, 1, -1], [0] * 4, [5, -3, 1, -3], ALWAYS)
+    slopes = slope_module.slopes_of(model)
+    np.testing.assert_allclose(slopes.value, [[2.0]])
+    np.testing.assert_allclose(model.f[0, 0], 2.4)
+    assert not model.usable[0, 1]  # nothing was paid
+
+
+def test_a_payment_is_subtracted_as_far_as_f_and_its_leverage_allow():
+    """Paid ±1 and later ∓1: Σ p y = -4, Σ p² = 4, the ridge adds 0.1: slope -4 / 4.1.
+
+    Direction p / √4.1, so z = -4 / √4.1. The residual is 4 - 16 / 4.1 = 0.0976, over 2 degrees
+    of freedom. The leverage of a row is 1 / 4.1, of a payment of 10 it is 100 / 4.1.
+    """
+    paid = np.array([1.0, -1, 1, -1])
+    f = (16 / 4.1) / ((4 - 16 / 4.1) / 2)
+    model = regression([0] * 4, paid, -paid, slope_module.Shrinkage(1.0, 1.0, 1.0))
+    small_sample = 2.0  # 2 / max(2 - 2, 1)
+    factor = 1 - small_sample * (1 + 1 / 4.1) / f
+    np.testing.assert_allclose(slope_module.predict(model)[0], -paid * 4 / 4.1 * factor)
+    jackpot = model._replace(
+        columns=model.columns._replace(values=np.full((1, 4, 2), 10.0))
+    )
+    factor = 1 - small_sample * (1 + 100 / 4.1) / f
+    np.testing.assert_allclose(
+        slope_module.predict(jackpot)[0], -10 * 4 / 4.1 * max(factor, 0)
+    )
+
+
+def test_a_mean_of_slopes_by_hand():
+    """Slopes 1 and 5 of variance 2: Q = 8 / 2 = 4, spread (4 - 1) / (1 - 1/2) = 6.
+
+    Their mean 3 has precision 2 / (2 + 6) = 1/4 and F = 9/4, so c = 1 leaves 3 (1 - 4/9). A
+    slope keeps 6 / 8 of its difference from the mean.
+    """
+    slopes = slope_module.Slopes(
+        np.array([[[1.0], [5.0]]]), np.full((1, 2, 1), 2.0), np.ones((1, 2, 1), bool)
+    )
+    mean, precision, spread = slope_module.mean_and_spread(*slopes)
+    np.testing.assert_allclose(
+        [mean[0, 0], precision[0, 0], spread[0, 0]], [3, 0.25, 6]
+    )
+    mean, spread = slope_module.common_slope(slopes, 1.0)
+    np.testing.assert_allclose(mean, [[3 * (1 - 4 / 9)]])
+    slope, share = slope_module.shrunk(
+        slopes, np.array([[[3.0]]]), spread[:, None], 100.0
+    )
+    np.testing.assert_allclose(slope.ravel(), [3 - 2 * 0.75, 3 + 2 * 0.75])
+    np.testing.assert_allclose(share.ravel(), [0.75, 0.75])
+
+
+def test_a_level_by_hand():
+    """One turn, groups (0, 2) and (10, 12): σ² = 2, mean squares 2 and 100.
+
+    With the two prior rows of the same mean square, σ² = 2 and τ² raw = (100 - 2) / 2 = 49.
+    One degree of freedom between groups keeps 1 / (1 + 3) of 49, times 1 - 30 / 50: 4.9.
+    With one turn A is 0: the seat's mean of others, then the one other of the group with the
+    weight 4.9 / (4.9 + 2).
+    """
+    block = one_fold(4, [0, 2], [0, 0, 1, 1])
+    values = np.array([[0.0, 2, 10, 12]])
+    tree, fold = np.arange(4), np.zeros(4, int)
+    seat = (values.sum() - values[0]) / 3
+    other = np.array([2.0, 0, 12, 10])
+    want = seat + 4.9 / 6.9 * (other - seat)
+    np.testing.assert_allclose(
+        level_module.levels([values], [block], tree, fold)[0], want
+    )
+
+
+def test_control_variates_by_hand():
+    """Returns 0 and 1 in group 0, 100 and 101 in group 1, one turn, no surprise.
+
+    Without the first: mean 202 / 3, mean squares 1/2 within and s = (199 / 3)² · 3 / 2 = 6600.2
+    between. One pair alone shows σ², so σ² = 1/2 + 0.02 s = 132.5. τ² raw is (s - σ²) / (4/3) =
+    4850.8, one degree of freedom keeps 1/4, and F = 49.8 of two groups keeps 1 - 30 / F: 482.3.
+    So the 1 has the weight 482.3 / (482.3 + 132.5) = 0.7845: 67.33 - 0.7845 · 66.33 = 15.3.
+    Without the second likewise with 201 / 3 and s = (67)² · 3 / 2. The others by symmetry.
+    """
+
+    def baseline(other, mean):
+        s = (mean - other) ** 2 * 3 / 2
+        error = 0.5 + 0.02 * s
+        between = (s - error) * 3 / 4 / 4 * (1 - 30 * error / s)
+        return mean + between / (between + error) * (other - mean)
+
+    np.testing.assert_allclose(baseline(1, 202 / 3), 15.296, atol=1e-3)
+    want = [0 - baseline(1, 202 / 3), 1 - baseline(0, 201 / 3)]
+    zeros = np.zeros(4, int)
+    turns = TurnBatch(
+        [0, 1, 100, 101], zeros, range(4), zeros, zeros, group=[0, 0, 1, 1]
+    )
+    got = estimate("control_variates", turns).advantage
+    np.testing.assert_allclose(got, [*want, -want[1], -want[0]])
+
+
+def expected(estimator, play, batches):
+    total = np.zeros(len(play.policy))
+    for chance, lines, turns in batches:
+        total += chance * gradient_estimate(estimator, play, lines, turns)
+    return total
+
+
+def change_by_surprise(batches):
+    """The mean change of an advantage by surprise."""
+    return sum(
+        chance
+        * np.abs(
+            estimate(with_slopes, turns).advantage
+            - estimate("control_variates", turns, surprise=False).advantage
+        ).mean()
+        for chance, _, turns in batches
+    )
+
+
+@pytest.mark.parametrize(
+    ("game", "estimator"),
+    [
+        *((game, with_slopes) for game in ("stop_or_go", "hidden_card", "signal")),
+        ("signal", "control_variates"),
+        pytest.param("call", with_slopes, marks=pytest.mark.slow),
+        pytest.param("call", "control_variates", marks=pytest.mark.slow),
+    ],
+)
+def test_pairs_of_pairs_are_unbiased(game, estimator):
+    """All batches of two groups of two: play ends episodes, shared chance, two seats, and paid
+    on the way; with slopes as they are, and with all slopes used in full."""
+    play = play_of(game)
+    gradient = expected(estimator, play, _pairs(game))
+    np.testing.assert_allclose(gradient, play.gradient, atol=1e-12)
+
+
+def test_with_all_slopes_surprise_changes_the_advantages_of_pairs_of_pairs():
+    """Else the proof with all slopes would be empty."""
+    assert change_by_surprise(_pairs("signal")) > 0.05
+
+
+def groups_of(play, size):
+    """Every batch of one group, in one order each."""
+    for drawn in itertools.combinations_with_replacement(
+        range(play.game.num_lines), size
+    ):
+        orders = math.factorial(size) / math.prod(
+            map(math.factorial, Counter(drawn).values())
+        )
+        lines = np.array(drawn)
+        chance = orders * play.probability[lines].prod()
+        yield chance, lines, play.batch(lines)
+
+
+@pytest.mark.parametrize("estimator", ["control_variates", with_slopes])
+@pytest.mark.parametrize("game", ["stop_or_go", "bandit"])
+def test_a_group_of_six_is_unbiased(game, estimator):
+    play = play_of(game)
+    gradient = expected(estimator, play, groups_of(play, 6))
+    np.testing.assert_allclose(gradient, play.gradient, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", ["control_variates", with_slopes])
+def test_self_play_of_two_seats_that_move_in_turn_is_unbiased(estimator):
+    """Kuhn poker: a group of three of the same deal."""
+    game = ExactGame(make_game("kuhn_poker"))
+    logits = np.random.default_rng(0).normal(size=len(game.policy()))
+    play = game.at(game.softmax(logits))
+    starts, allowed = game.starts
+    batches = []
+    for start, lines in zip(starts, allowed, strict=True):
+        likely = play.probability / game.flat.chance
+        for drawn in itertools.product(np.flatnonzero(lines), repeat=3):
+            lines_of_all = np.array(drawn)
+            chance = start * likely[lines_of_all].prod()
+            batches.append((chance, lines_of_all, play.batch(lines_of_all)))
+    gradient = expected(estimator, play, batches)
+    np.testing.assert_allclose(gradient, play.gradient, atol=1e-12)
+    assert change_by_surprise(batches) > 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", ["chain", "call"])
+def test_a_group_of_six_with_two_turns_is_unbiased(game):
+    play = play_of(game)
+    gradient = expected(with_slopes, play, groups_of(play, 6))
+    np.testing.assert_allclose(gradient, play.gradient, atol=1e-12)
+
+
+def rounds(seed, num, group=8, groups=16, *, end=True, reasoning=0.0, mask=None):
+    """Right or wrong with chance 1/2, surprise ±1; and the exact advantage, ±1/2."""
+    rng = np.random.default_rng(seed)
+    right = rng.integers(2, size=(groups * group, num)).astype(float)
+    reward = right.copy()
+    if end:
+        reward[:, :-1], reward[:, -1] = 0, right.sum(axis=1)
+    episode = np.repeat(np.arange(groups * group), num)
+    zeros = np.zeros(len(episode), int)
+    surprise = 2 * right.ravel() - 1
+    thought = reasoning * rng.normal(size=len(surprise))
+    logprob = np.stack([thought, surprise], axis=1).ravel()
+    turns = TurnBatch(
+        reward=reward.ravel(),
+        game=zeros,
+        seat=zeros,
+        episode=episode,
+        turn=np.tile(np.arange(num), groups * group),
+        group=episode // group,
+        num_tokens=zeros + 2,
+        tokens={"logprob": logprob, "entropy": np.zeros(len(logprob))},
+        mask=mask,
+    )
+    return turns, right.ravel() - 0.5
+
+
+def noise(turns, exact, name="control_variates", **options):
+    got = estimate(name, turns, **options).advantage
+    return (got @ got) * (exact @ exact) / (got @ exact) ** 2
+
+
+@pytest.mark.parametrize("end", [True, False])
+def test_noise_does_not_grow_with_the_horizon(end):
+    turns, exact = rounds(0, 32, end=end)
+    assert noise(turns, exact) < 1.1
+    assert noise(turns, exact, surprise=False) > 14
+
+
+def test_a_long_thought_does_not_drown_the_choice():
+    turns, exact = rounds(0, 8, reasoning=20.0)
+    span = np.tile([0.0, 1.0], len(exact))
+    split = replace(turns, tokens={**turns.tokens, "span": span})
+    assert noise(split, exact) < 1.3
+    assert noise(turns, exact) > 6
+
+
+def test_the_span_is_reasoning_or_answer():
+    turns, _ = rounds(0, 2, 2, 2)
+    span = np.tile([0.0, 2.0], len(turns.reward))
+    odd = replace(turns, tokens={**turns.tokens, "span": span})
+    with pytest.raises(ValueError, match=r"tokens\['span'\]\[1\] = 2"):
+        estimate("control_variates", odd)
+
+
+def test_surprise_is_summed_over_the_tokens_of_turns_that_are_not_masked():
+    one = {"game": [0] * 3, "seat": [0] * 3, "group": [0] * 3, "turn": [0, 1, 0]}
+    tokens = {"logprob": [-1, -2, np.nan, -3], "entropy": [0.5, 1, 0, 1]}
+    turns = TurnBatch(
+        [0, 0, 1],
+        episode=[0, 0, 1],
+        num_tokens=[2, 1, 1],
+        mask=[True, False, True],
+        tokens=tokens,
+        **one,
+    )
+    np.testing.assert_allclose(surprises(trajectories(turns)), [[-1.5], [-2.0]])
+
+
+def test_a_turn_that_no_other_reaches_has_the_level_of_its_seat():
+    """Every episode returns 10; the longest has turns that no other has."""
+    lengths = [1, 2, 3, 9]
+    episode = np.repeat(np.arange(4), lengths)
+    turn = np.concatenate([np.arange(n) for n in lengths])
+    reward = np.where(turn == np.array(lengths)[episode] - 1, 10.0, 0.0)
+    zeros = np.zeros(len(turn), int)
+    turns = TurnBatch(reward, zeros, episode, zeros, turn, zeros)
+    advantage = estimate("control_variates", turns).advantage
+    np.testing.assert_allclose(advantage, 0, atol=1e-12)
+    assert estimate("random_effects", turns).advantage[-1] == 10
+
+
+def test_a_jackpot_does_not_reach_later_turns():
+    turns, _ = rounds(1, 4, 4, 4, end=False)
+    reward = turns.reward.copy()
+    reward[0] += 100
+    lucky = replace(turns, reward=reward)
+    later = turns.turn > 0
+    plain, got = (
+        estimate("control_variates", batch).advantage[later] for batch in (turns, lucky)
+    )
+    assert np.abs(got - plain).max() < 1
+
+
+def test_a_discount_weighs_later_surprise_as_later_rewards():
+    """Paid each round, so that the advantage of a round stays its own."""
+    turns, exact = rounds(0, 8, end=False)
+    assert noise(turns, exact, discount=0.5) < 1.05
+    assert noise(turns, exact, discount=0.5, surprise=False) > 1.25
+
+
+def test_the_unit_of_the_reward_does_not_matter():
+    """Rewards are divided by a power of two, so that all digits are equal."""
+    turns, _ = rounds(0, 4)
+    want = estimate("control_variates", turns).advantage
+    for unit in (2.0**300, 2.0**-300):
+        scaled = replace(turns, reward=turns.reward * unit)
+        got = estimate("control_variates", scaled).advantage
+        np.testing.assert_array_equal(got, want * unit)

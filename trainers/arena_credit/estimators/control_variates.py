@@ -1,0 +1,467 @@
+"""`control_variates`: a baseline from other episodes, less the surprise of other turns."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from arena_credit.batch import Floats, Ints
+from arena_credit.estimators.levels import levels
+from arena_credit.estimators.slopes import (
+    Block,
+    Columns,
+    Shrinkage,
+    Slopes,
+    common_slope,
+    fit,
+    predict,
+    shrunk,
+    slopes_of,
+)
+from arena_credit.needs import needs
+from arena_credit.pools import (
+    ROUNDED,
+    Credit,
+    check_flag,
+    pools_by,
+    return_moments,
+    with_report,
+)
+from arena_credit.tokens import surprises
+from arena_credit.trajectories import (
+    Trajectories,
+    discounted_sums,
+    returns_to_go,
+)
+
+MAX_FOLDS = 16
+MAX_SEATS_APART = 3  # other seats with columns of their own; more are added up
+SHRINKAGE = Shrinkage()
+LEAST_SURPRISE = 1e-10  # mean square, in nats²; a smaller one is rounding
+
+
+@needs(with_option={"surprise": ("num_tokens", "tokens.logprob", "tokens.entropy")})
+def control_variates(
+    turns: Trajectories, *, discount: float = 1.0, surprise: bool = True
+) -> Credit:
+    """Credits a turn with its return-to-go less what other episodes and later surprise predict.
+
+        Aₖ = Rₖ - Bₖ - Σ_{j > k} γ^{j - k} βⱼ mⱼ - Σ of other seats' surprise, weighed likewise
+
+    mⱼ is the surprise of a turn, Σ over its tokens of (log π + H). Its mean is 0 given all
+    that came before, so its slope βⱼ, which other episodes tell, adds no bias: luck of later
+    choices leaves the credit of this one (trajectory-wise control variates). Bₖ is the best
+    linear unbiased prediction of the rest from other episodes. It has a level, nested from
+    seat over turn to group and turn, and slopes by what the seat was paid before and by its
+    earlier surprise.
+    Slopes are ridge regressions without the fold of the episode (up to 16 folds). A slope is
+    used as far as its F statistic shows that it is not 0, and less for a row far from those
+    that it was fitted to. Means leave out the own episode or turn tree (`parent`).
+    `docs/credit/surprise.md` has all equations.
+
+    Without the token columns `logprob` and `entropy`, m is 0 and the baseline remains. A third
+    token column `span`, 0 for reasoning and 1 for the answer, gives each its own slope.
+
+    Reduces to: `mars_loo` with one-turn episodes of one group and without surprise.
+
+    Bias:
+
+    - *Unbiased when*: γ = 1 and no limit cuts an episode, in batches of any size, and
+      `logprob` and `entropy` are of the distribution that sampled. Groups may share the draws
+      of chance. Slopes and variances may be wrong.
+    - *Biased by*: truncation (the missing return counts as 0); γ < 1 (late rewards count
+      less); an entropy or log-probability of another distribution than that which sampled.
+    - *Number*: cosine 1.000, factor 1.000 in `toll`, batches of two; cosine 1.000, factor
+      1.000 in `hidden_card`, shared chance (`arena credit check`).
+
+    See "Trajectory-wise Control Variates for Variance Reduction in Policy Gradient Methods" by
+    Cheng, Yan and Boots (https://arxiv.org/abs/1908.03263). Departs from it: the control
+    variate is the surprise, which needs no critic. For evaluation: "AIVAT" by Burch et al.
+    (https://arxiv.org/abs/1612.06915). Random effects of turns: DerSimonian and Laird,
+    "Meta-analysis in clinical trials", 1986.
+
+    Args:
+        turns: the turns that count.
+        discount: γ, per turn of the same seat.
+        surprise: whether surprise is used where the batch has it.
+
+    Returns:
+        float64[N], in the reward's unit; 0 where masked, Rₖ where the seat has no other
+        episode.
+
+    Raises:
+        ValueError: an option out of range, or a span other than 0 and 1.
+
+    >>> from arena_credit import TurnBatch, estimate
+    >>> one = dict(game=[0] * 3, seat=[0] * 3, turn=[0] * 3, group=[0] * 3)
+    >>> turns = TurnBatch(reward=[0, 3, 9], episode=[0, 1, 2], **one)
+    >>> estimate("control_variates", turns).advantage  # means of others: 6, 4.5 and 1.5
+    array([-6. , -1.5,  7.5])
+    """
+    check_flag("surprise", surprise)
+    pools = pools_by(turns, ("game", "seat", "turn"))
+    to_go = returns_to_go(turns, turns.column("reward"), discount)
+    stats = return_moments(turns, pools, to_go, discount=discount)
+    return with_report(advantages(turns, discount, surprise), pools, stats)
+
+
+def advantages(
+    turns: Trajectories,
+    discount: float = 1.0,
+    surprise: bool = True,
+    shrinkage: Shrinkage = SHRINKAGE,
+) -> Floats:
+    """float64[M]: the advantages of `control_variates`, with any shrinkage of slopes."""
+    advantage = np.zeros(len(turns.row))
+    columns = surprises(turns) if surprise else np.zeros((len(turns.row), 0))
+    game = turns.column("game")
+    for number in np.unique(game):
+        rows = np.flatnonzero(game == number)
+        advantage[rows] = _of_game(turns, rows, columns[rows], discount, shrinkage)
+    return advantage
+
+
+class _Seat(NamedTuple):
+    """The N rows of one seat of a game, trajectory by trajectory, in playing order.
+
+    rows: int64[N], places among the rows of the game. play: int64[N], the episode or rollout.
+    first: int64[N], place of the first row of the trajectory. turn, tree, fold: int64[N].
+    to_go, paid: float64[N], divided by `unit`, about the largest return. tolerance:
+    float64[N], squares that rounding may have made of `paid`. surprise: float64[N, S].
+    blocks: the rows of each turn, whose numbers are `numbers`.
+    """
+
+    rows: Ints
+    play: Ints
+    first: Ints
+    turn: Ints
+    tree: Ints
+    fold: Ints
+    to_go: Floats
+    paid: Floats
+    tolerance: Floats
+    unit: float
+    surprise: Floats
+    blocks: list[Block]
+    numbers: Ints
+
+    @property
+    def num_folds(self) -> int:
+        return len(self.blocks[0].training)
+
+    @property
+    def num_turns(self) -> int:
+        return int(self.numbers[-1]) + 1
+
+
+class _TurnSlopes(NamedTuple):
+    """Slopes of a seat by turn: float64[K, T, S], and the share of each that is its own.
+
+    mean, spread: float64[K, S], their mean over the turns and the variance between them.
+    """
+
+    slope: Floats
+    share: Floats
+    mean: Floats
+    spread: Floats
+
+
+class _Sums(NamedTuple):
+    """Sums of the surprise of a seat.
+
+    total: float64[K or 1, N + 1], of all rows before a place. num_slopes, square: float64[K,
+    T + 1], of a trajectory's turns before a turn: the fitted slopes in the sum, and the sum of
+    the squares of all slopes.
+    """
+
+    total: Floats
+    num_slopes: Floats
+    square: Floats
+
+
+def _of_game(
+    turns: Trajectories,
+    rows: Ints,
+    surprise: Floats,
+    discount: float,
+    shrinkage: Shrinkage,
+) -> Floats:
+    """float64[len(rows)]: the advantages of one game.
+
+    The first pass finds slopes with sums of plain surprise. The second weighs these sums with
+    the slopes found.
+    """
+    seats = _seats(turns, rows, surprise, discount)
+    fitted: list[_TurnSlopes | None] = [None] * len(seats)
+    if surprise.shape[1] > 0:
+        plain: list[_Sums | None] = [_plain_sums(seat) for seat in seats]
+        fitted = [
+            _backward(seat, _columns(seats, i, plain), None, discount, shrinkage)[0]
+            for i, seat in enumerate(seats)
+        ]
+    sums = [_sums(seat, slopes) for seat, slopes in zip(seats, fitted, strict=True)]
+    advantage = np.zeros(len(rows))
+    for i, seat in enumerate(seats):
+        columns = _columns(seats, i, sums)
+        _, residuals, values = _backward(seat, columns, fitted[i], discount, shrinkage)
+        level = levels(values, seat.blocks, seat.tree, seat.fold)
+        for t, block in enumerate(seat.blocks):
+            fold, every = seat.fold[block.rows], np.arange(len(block.rows))
+            above = residuals[t][fold, every] - level[t]
+            advantage[seat.rows[block.rows]] = above * seat.unit
+    return advantage
+
+
+def _seats(
+    turns: Trajectories, rows: Ints, surprise: Floats, discount: float
+) -> list[_Seat]:
+    """The seats of a game. Its trees are dealt to folds in their order, group by group."""
+    reward, turn = turns.column("reward")[rows], turns.turn[rows]
+    group, episode = turns.column("group")[rows], turns.batch.unit[turns.row[rows]]
+    numbers, begins, tree = np.unique(
+        turns.batch.tree[turns.row[rows]], return_index=True, return_inverse=True
+    )
+    tree = tree.ravel()
+    order = np.lexsort((numbers, group[begins]))
+    rank = np.empty(len(numbers), np.int64)
+    rank[order] = np.arange(len(numbers))
+    num_folds = min(MAX_FOLDS, len(numbers))
+    play = np.unique(episode, return_inverse=True)[1].ravel()
+    seat = turns.column("seat")[rows]
+    seats = []
+    for number in np.unique(seat):
+        places = np.flatnonzero(seat == number)
+        starts = np.diff(play[places], prepend=-1) != 0
+        first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
+        left = np.append(np.flatnonzero(starts)[1:], len(places))
+        left = left[np.cumsum(starts) - 1] - 1 - np.arange(len(places))
+        whole = discounted_sums(np.abs(reward[places]), left, 1.0)
+        # a power of 2, so that the division is exact
+        unit = float(2.0 ** np.floor(np.log2(max(whole.max(), 1e-290))))
+        scaled = reward[places] / unit
+        total = discounted_sums(scaled, left, 1.0)
+        earlier = (whole[first] - whole) / unit
+        fold = rank[tree[places]] % num_folds
+        blocks, turn_numbers = _blocks(
+            turn[places], group[places], rank[tree[places]], fold, num_folds
+        )
+        seats.append(
+            _Seat(
+                rows=places,
+                play=play[places],
+                first=first,
+                turn=turn[places],
+                tree=rank[tree[places]],
+                fold=fold,
+                to_go=discounted_sums(scaled, left, discount),
+                paid=total[first] - total,
+                tolerance=(ROUNDED * (earlier + whole / unit)) ** 2,
+                unit=unit,
+                surprise=surprise[places],
+                blocks=blocks,
+                numbers=turn_numbers,
+            )
+        )
+    return seats
+
+
+def _blocks(
+    turn: Ints, group: Ints, tree: Ints, fold: Ints, num_folds: int
+) -> tuple[list[Block], Ints]:
+    """The rows of each turn, group by group; and the numbers of the turns."""
+    order = np.lexsort((tree, group, turn))
+    numbers, begins = np.unique(turn[order], return_index=True)
+    blocks = []
+    for rows in np.split(order, begins[1:]):
+        new = np.diff(group[rows], prepend=group[rows[0]] - 1) != 0
+        training = fold[rows] != np.arange(num_folds)[:, None]
+        blocks.append(
+            Block(
+                rows=rows,
+                starts=np.flatnonzero(new),
+                group=np.cumsum(new) - 1,
+                training=training.astype(np.float64),
+            )
+        )
+    return blocks, numbers
+
+
+def _plain_sums(seat: _Seat) -> _Sums:
+    """Sums of the surprise of answers, for the first pass."""
+    total = np.cumsum(seat.surprise[None, :, -1], axis=1)
+    return _Sums(
+        total=np.concatenate([np.zeros((1, 1)), total], axis=1),
+        num_slopes=np.zeros((seat.num_folds, seat.num_turns + 1)),
+        square=np.tile(np.arange(seat.num_turns + 1.0), (seat.num_folds, 1)),
+    )
+
+
+def _sums(seat: _Seat, fitted: _TurnSlopes | None) -> _Sums | None:
+    """Sums of the surprise times its slopes, for the second pass; None without surprise."""
+    if fitted is None:
+        return None
+    weighted = np.einsum("kns,ns->kn", fitted.slope[:, seat.turn], seat.surprise)
+    columns = (weighted, fitted.share.sum(-1), (fitted.slope**2).sum(-1))
+    before = np.zeros((len(weighted), 1))
+    return _Sums(
+        *(np.concatenate([before, np.cumsum(c, axis=1)], axis=1) for c in columns)
+    )
+
+
+class _SurpriseColumns(NamedTuple):
+    """Columns of a seat's regressions that are sums of surprise.
+
+    own: float64[K or 1, N], of earlier turns of the trajectory. others: two for each other
+    seat (or for all, if there are many): its turns before and after this one. num_slopes,
+    square: float64[K, T] for each column, as in `_Sums`.
+    """
+
+    own: list[Floats]
+    others: list[Floats]
+    num_slopes: list[Floats]
+    square: list[Floats]
+
+
+def _columns(
+    seats: Sequence[_Seat], index: int, sums: Sequence[_Sums | None]
+) -> _SurpriseColumns:
+    """The columns of one seat."""
+    seat, mine = seats[index], sums[index]
+    if mine is None:
+        return _SurpriseColumns([], [], [], [])
+    own = mine.total[:, :-1] - mine.total[:, seat.first]
+    others: list[Floats] = []
+    by_turn = [[mine.num_slopes[:, :-1]], [mine.square[:, :-1]]]
+    for i, other in enumerate(seats):
+        sum_of_other = sums[i]
+        if i == index or sum_of_other is None:
+            continue
+        # where a play's turns begin, reach this turn, and end, among the rows of the other
+        span = max(seat.num_turns, other.num_turns) + 1
+        places = other.play * span + other.turn
+        begin, here, end = (
+            np.searchsorted(places, seat.play * span + turn)
+            for turn in (0, seat.turn, span)
+        )
+        total = sum_of_other.total
+        others += [total[:, here] - total[:, begin], total[:, end] - total[:, here]]
+        turns = np.minimum(np.arange(seat.num_turns), other.num_turns)
+        for columns, sums_to in zip(by_turn, sum_of_other[1:], strict=True):
+            before = sums_to[:, turns]
+            columns += [before, sums_to[:, -1:] - before]
+    if len(others) > 2 * MAX_SEATS_APART:
+        others = _before_and_after(others)
+        by_turn = [
+            [own_column, *_before_and_after(more)] for own_column, *more in by_turn
+        ]
+    return _SurpriseColumns([own], others, *by_turn)
+
+
+def _before_and_after(columns: list[Floats]) -> list[Floats]:
+    """The sums of the columns at even places, and of those at odd places."""
+    return [np.sum(columns[side::2], axis=0) for side in (0, 1)]
+
+
+def _backward(
+    seat: _Seat,
+    sums: _SurpriseColumns,
+    fitted: _TurnSlopes | None,
+    discount: float,
+    shrinkage: Shrinkage,
+) -> tuple[_TurnSlopes | None, list[Floats], list[Floats]]:
+    """Fits the slopes of a seat's turns, the last turn first.
+
+    Args:
+        seat: its rows.
+        sums: columns of its regressions.
+        fitted: the slopes of the first pass, in the second.
+        discount: γ.
+        shrinkage: how much evidence a slope needs.
+
+    Returns:
+        The slopes by turn. Then for each turn, float64[K, n]: the return-to-go less what later
+        surprise, payments and other seats explain; and that less what the turn's own surprise
+        explains, as others see it.
+    """
+    num_folds, num_choices = seat.num_folds, seat.surprise.shape[1]
+    shape = (num_folds, seat.num_turns, num_choices)
+    raw = Slopes(np.zeros(shape), np.full(shape, np.inf), np.zeros(shape, bool))
+    later = np.zeros((num_folds, len(seat.turn)))  # at the first row of a trajectory
+    slopes_before = np.zeros(num_folds)
+    least_square = _mean_square(seat)
+    residuals: list[Floats] = []
+    values: list[Floats] = []
+    for block, turn in zip(seat.blocks[::-1], seat.numbers[::-1], strict=True):
+        rows, start = block.rows, seat.first[block.rows]
+        value = seat.to_go[rows] - later[:, start]
+        model = fit(
+            value,
+            _of_block(seat, block, int(turn), sums, least_square),
+            block,
+            shrinkage,
+            slopes_before,
+        )
+        residual = value - predict(model)
+        explained = np.zeros_like(value)
+        if num_choices > 0:
+            here = slopes_of(model)
+            for column, entry in zip(raw, here, strict=True):
+                column[:, turn] = entry
+            if fitted is None:
+                later_turns = slice(turn + 1, None)
+                after = Slopes(
+                    raw.value[:, later_turns],
+                    raw.variance[:, later_turns],
+                    raw.known[:, later_turns],
+                )
+                mean, spread = common_slope(after, shrinkage.threshold)
+            else:
+                mean, spread = fitted.mean, fitted.spread
+            slope, share = shrunk(here, mean, spread, shrinkage.threshold)
+            slopes_before = slopes_before + share.sum(-1)
+            explained = slope @ seat.surprise[rows].T
+            later[:, start] = discount * (later[:, start] + explained)
+        residuals.append(residual)
+        values.append(residual - explained)
+    if num_choices == 0:
+        return None, residuals[::-1], values[::-1]
+    mean, spread = common_slope(raw, shrinkage.threshold)
+    slope, share = shrunk(raw, mean[:, None], spread[:, None], shrinkage.threshold)
+    return _TurnSlopes(slope, share, mean, spread), residuals[::-1], values[::-1]
+
+
+def _mean_square(seat: _Seat) -> Floats:
+    """float64[K, S]: mean square of the surprise over all turns, of other folds."""
+    training = seat.fold != np.arange(seat.num_folds)[:, None]
+    square = seat.surprise**2
+    num = training.astype(np.float64) @ (square > 0)
+    return np.asarray((training @ square) / np.maximum(num, 1), np.float64)
+
+
+def _of_block(
+    seat: _Seat, block: Block, turn: int, sums: _SurpriseColumns, least_square: Floats
+) -> Columns:
+    """The columns of the regression of one turn: choices, what was paid, past, other seats."""
+    rows, num_folds, num_choices = block.rows, seat.num_folds, seat.surprise.shape[1]
+    columns = [*seat.surprise[rows].T, seat.paid[rows]]
+    columns += [column[:, rows] for column in (*sums.own, *sums.others)]
+    past = np.zeros(len(columns), bool)
+    past[num_choices : num_choices + 1 + len(sums.own)] = True
+    inside = np.zeros((num_folds, len(columns)))
+    least = np.full((num_folds, len(columns)), LEAST_SURPRISE)
+    for i, (number, square) in enumerate(
+        zip(sums.num_slopes, sums.square, strict=True), num_choices + 1
+    ):
+        inside[:, i] = number[:, turn]
+        least[:, i] = LEAST_SURPRISE * square[:, turn]
+    tolerance = least * block.training.sum(1, keepdims=True)
+    tolerance[:, num_choices] = block.training @ seat.tolerance[rows]
+    shape = (num_folds, len(rows))
+    return Columns(
+        values=np.stack([np.broadcast_to(c, shape) for c in columns], axis=-1),
+        num_choices=num_choices,
+        past=past,
+        tolerance=tolerance,
+        slopes_inside=inside,
+        least_square=least_square,
+    )
