@@ -37,6 +37,7 @@ from arena_wrappers import (
 
 CAPTION = """\
 difference: trained less base on the same seeds and seats, from replayed records; brackets: 95 % intervals over n seeds
+No interval covers a rare, large loss that these episodes never showed.
 On average, 5 % of {num} differences lie outside their intervals by chance.
 tokens: of the policy's replies in an episode, in all its seats; per point: tokens / (return - return of random play)
 trained: this game and these parameters; sibling: these rules with other parameters; held out: other rules

@@ -18,7 +18,10 @@ SCORE = (
     "score: an estimate from the mean return; exact ends: 0 = uniform random play, "
     "100 = a best response"
 )
-
+UNSEEN = (
+    "intervals of differences: no interval covers a rare, large loss that these episodes "
+    "never showed"
+)
 
 # of results in a terminal: two spaces between columns
 STYLE: Any = {"box": box.SIMPLE_HEAD, "caption_justify": "left", "pad_edge": False}
@@ -73,6 +76,8 @@ def caption(found: Evaluation) -> str:
             f"{one.num_seeds} seeds: {one.difference:z.3f} "
             f"({interval_text(one.low, one.high)})"
         )
+    if found.partners or found.differences:
+        lines.append(UNSEEN)
     lines += score_notes([vars(row) for row in found.rows])
     for name in dict.fromkeys(row.policy for row in found.rows if row.role == "solver"):
         if not (kind := reference_kind(name)).startswith("solver"):
@@ -98,13 +103,17 @@ def caption(found: Evaluation) -> str:
 def score_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Lines that explain the scores 0, 100 and "-" of rows, which are given by field."""
     reasons: dict[str, dict[str, None]] = {}
-    for row in rows:
-        if reason := row.get("no_score"):
+    row_reasons = [
+        TOO_WIDE if is_too_wide(row.get("score_interval")) else row.get("no_score")
+        for row in rows
+    ]
+    for row, reason in zip(rows, row_reasons, strict=True):
+        if reason:
             where = f"seat {row['seat']}{against(row['opponent'])}"
             reasons.setdefault(reason, {})[where] = None
     lines = [SCORE] if any(row.get("score") is not None for row in rows) else []
     for reason, places in reasons.items():
-        is_everywhere = all(row.get("no_score") == reason for row in rows)
+        is_everywhere = all(row_reason == reason for row_reason in row_reasons)
         where = "" if is_everywhere else f" ({', '.join(places)})"
         lines.append(f"score -: {reason}{where}")
     return lines
@@ -124,9 +133,20 @@ def reference_kind(name: str) -> str:
     return "solver" if is_exact else "heuristic"
 
 
+WIDE = 100.0  # width of a score's interval, from uniform random play to a best response
+TOO_WIDE = "its 95 % interval is wider than the scale; play more episodes (-n)"
+
+
+def is_too_wide(score_interval: Sequence[float] | None) -> bool:
+    """Whether the interval of a score is wider than the scale, so that it tells nothing."""
+    return score_interval is not None and score_interval[1] - score_interval[0] > WIDE
+
+
 def score_text(row: ResultRow, interval: bool = True) -> str:
-    """The score of a row with its interval; "-" if it has none."""
+    """The score of a row with its interval; "-" if it has none, or one that tells nothing."""
     if row.score is None or row.score_interval is None:
+        return "-"
+    if is_too_wide(row.score_interval):
         return "-"
     low, high = row.score_interval
     return f"{row.score:z.1f}" + (f" ({low:z.0f} to {high:z.0f})" if interval else "")
@@ -198,6 +218,9 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
         **_optional(rows),
     }
     widths, gap = _fitting(columns, width)
+    if _total(widths, 1) > width:
+        columns["score"] = [score_text(row, interval=False) for row in rows]
+        widths, gap = _fitting(columns, width)
     table = Table(**STYLE | {"padding": (0, gap - 1, 0, 0)})
     table.title = escape(f"{title(found)}{against(opponent)}")
     for name in widths:
@@ -277,7 +300,7 @@ def _counts(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
 def _optional(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
     """The optional columns for which the rows have values."""
     columns = {}
-    columns["score"] = [score_text(row, interval=False) for row in rows]
+    columns["score"] = [score_text(row) for row in rows]
     if any(row.wins is not None for row in rows):
         columns[SHARES] = ["/".join(percentages(row)) for row in rows]
     if any(row.invalid for row in rows):

@@ -11,6 +11,7 @@ from arena_eval.tables import (
     all_columns,
     caption,
     interval_text,
+    is_too_wide,
     score_notes,
     title,
 )
@@ -179,6 +180,8 @@ def _figures(found: Mapping[str, Any]) -> list[str]:
 
 def _score(row: Mapping[str, Any]) -> str:
     low, high = row.get("score_interval") or (None, None)
+    if is_too_wide(row.get("score_interval")):
+        return NONE
     ends = "" if low is None else f" ({number(low, 0)} to {number(high, 0)})"
     return f"{number(row.get('score'), 1)}{ends}"
 
