@@ -14,7 +14,8 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_eval.baselines import constants_of, prepared, solver_of
-from arena_eval.exploit import given_prompts
+from arena_eval.exact import ExactEvaluation, ExactOutcome, Seat, exact_row
+from arena_eval.exploit import given_prompts, is_tabular
 from arena_eval.intervals import import_stats, paired_interval
 from arena_eval.measures import measure_of
 from arena_eval.result_rows import (
@@ -147,6 +148,8 @@ class Difference:
         low: lower end of its 95 % interval; a seed is one observation.
         high: upper end.
         num_seeds: number of seeds.
+        is_exact: whether the means are exact, and not of episodes; then both ends are the
+            difference.
     """
 
     opponent: str
@@ -157,6 +160,7 @@ class Difference:
     low: float
     high: float
     num_seeds: int
+    is_exact: bool = False
 
 
 def opponents_of(
@@ -310,6 +314,7 @@ class EvaluationPlan:
         self._base = None if base is None else prepared(base, rules)
         self._is_same = base == policy
         self._opponents = _prepared_opponents(opponents, rules)
+        self._exact = ExactEvaluation(self._wrapper, self._seats, self._given)
         self._baselines, self._constants = dict[Role, Policy](), list[Policy]()
         if baselines:
             self._add_baselines(with_solver=base is None)
@@ -352,16 +357,21 @@ class EvaluationPlan:
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
         self._by_seed: dict[tuple[Role, str], dict[int, float]] = {}
-        rows = [row for opponent in self._opponents for row in self._compare(opponent)]
+        self._exact_outcomes: dict[tuple[Role, str], Mapping[Seat, ExactOutcome]] = {}
+        played = [
+            row for opponent in self._opponents for row in self._compare(opponent)
+        ]
+        rows = [*map(self._made_exact, played)]
+        sampled = [row for row in rows if not row.is_exact]
         found = Evaluation(
             self.name,
             params_of(self.rules),
             self.rules.known_value or "",
             tuple(rows),
             self._replies.warnings()
-            + repetition_warnings(self.rules, rows, self._wrapper.clone),
+            + repetition_warnings(self.rules, sampled, self._wrapper.clone),
             self._partners(),
-            self._differences(rows),
+            self._differences(played),
         )
         if self._log is not None and write:
             append_results(self._log.path, [found.to_dict()])
@@ -384,6 +394,10 @@ class EvaluationPlan:
         for role, entry in entries.items():
             episodes: Episodes = self._play(entry, opponent, self._seeds, self._log)
             found[role] = rows_of(self.rules, entry.name, role, name, episodes)
+            if outcomes := self._exact_outcomes_of(entry, opponent):
+                self._exact_outcomes[
+                    role, name if self.rules.num_players > 1 else ""
+                ] = outcomes
             if role == "policy":
                 found[role] = [self._measured(row, episodes) for row in found[role]]
             if self._base is not None and role in ("policy", "base"):
@@ -391,6 +405,19 @@ class EvaluationPlan:
             self._by_seed[role, name] = _means_by_seed(episodes)
         rows = [row for role_rows in found.values() for row in role_rows]
         return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
+
+    def _exact_outcomes_of(
+        self, policy: Policy, opponent: Policy | Literal["self"]
+    ) -> Mapping[Seat, ExactOutcome] | None:
+        """None also where the most frequent of several samples counts."""
+        if len(self._samples) > 1:
+            return None
+        return self._exact.outcomes(policy, opponent)
+
+    def _made_exact(self, row: ResultRow) -> ResultRow:
+        """The row with exact figures, where its lineups have some."""
+        outcomes = self._exact_outcomes.get((row.role, row.opponent))
+        return row if outcomes is None else exact_row(row, outcomes[row.seat])
 
     def _measured(
         self, row: ResultRow, episodes: Mapping[int, Sequence[Episode]]
@@ -407,7 +434,11 @@ class EvaluationPlan:
     def _partners(self) -> tuple[Difference, ...]:
         own = self._by_seed.get(("policy", "self"), {})
         return tuple(
-            self._paired(name, self._policy.name, own, mixed)
+            self._exact_difference(
+                self._paired(name, self._policy.name, own, mixed),
+                self._exact_outcomes.get(("policy", "self")),
+                self._exact_outcomes.get(("policy", name)),
+            )
             for (role, name), mixed in self._by_seed.items()
             if self.rules.kind == "cooperative"
             and (role, name != "self") == ("policy", True)
@@ -448,10 +479,39 @@ class EvaluationPlan:
                     f"self-check failed: the rows differ by {gap}, the records by "
                     f"{one.difference}{against(name)}; please report this"
                 )
-            found.append(one)
+            opponent = name if self.rules.num_players > 1 else ""
+            exact = [
+                self._exact_outcomes.get((r, opponent)) for r in ("policy", "base")
+            ]
+            found.append(self._exact_difference(one, *exact))
         return tuple(found)
 
+    @staticmethod
+    def _exact_difference(
+        played: Difference,
+        outcomes: Mapping[Seat, ExactOutcome] | None,
+        base_outcomes: Mapping[Seat, ExactOutcome] | None,
+    ) -> Difference:
+        """The difference of exact means over seats; as it was played without these."""
+        if outcomes is None or base_outcomes is None:
+            return played
+        value, base = outcomes["all"].mean_return, base_outcomes["all"].mean_return
+        gap = value - base
+        exact: Any = {"base_value": base, "value": value, "difference": gap}
+        return replace(played, **exact, low=gap, high=gap, is_exact=True)
+
+    def _are_constants_exact(self, opponent: Policy | Literal["self"]) -> bool:
+        """Whether the best constant policy is known without play."""
+        players = [*self._constants] + [opponent] * (opponent != "self")
+        is_known = all(not isinstance(p, str) and is_tabular(p) for p in players)
+        return is_known and len(self._samples) == 1 and self._exact.is_enumerable
+
     def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
+        if self._are_constants_exact(opponent):
+            exact = [self._exact.outcomes(one, opponent) for one in self._constants]
+            means = [one["all"].mean_return for one in exact if one is not None]
+            return self._constants[means.index(max(means))]
+
         def mean(policy: Policy) -> float:
             episodes = self._play(policy, opponent, self._trial_seeds, None)
             paid = [
@@ -555,6 +615,8 @@ class EvaluationPlan:
         entries = 1 + len(self._baselines) + bool(self._constants)
         entries += self._base is not None
         trials = len(self._constants) * len(self._trial_seeds)
+        if self._are_constants_exact(opponent):
+            trials = 0
         return lineups * len(self._samples) * (entries * len(self._seeds) + trials)
 
 

@@ -11,12 +11,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_envs.bots import BOTS, make_bot
-from arena_eval.matches import Evaluation
+from arena_eval.matches import Difference, Evaluation
 from arena_eval.result_rows import ResultRow, against
 
 SCORE = (
     "score: an estimate from the mean return; exact ends: 0 = uniform random play, "
     "100 = a best response"
+)
+EXACT_SCORE = "score: 0 = uniform random play, 100 = a best response, all exact"
+EXACT = (
+    "exact: sums over all states, in place of means of episodes; episodes give turns, "
+    "tokens and invalid replies alone"
 )
 UNSEEN = (
     "intervals of differences: no interval covers a rare, large loss that these episodes "
@@ -67,17 +72,17 @@ def caption(found: Evaluation) -> str:
     for one in found.partners:
         lines.append(
             f"With itself {one.value:.3f}, with the stranger {one.opponent} "
-            f"{one.base_value:.3f}: difference {one.difference:z.3f} "
-            f"({interval_text(one.low, one.high)})"
+            f"{one.base_value:.3f}: difference {one.difference:z.3f} ({ends_text(one)})"
         )
     for one in found.differences:
         lines.append(
-            f"{found.rows[0].policy} less {one.base}{against(one.opponent)}, paired by "
-            f"{one.num_seeds} seeds: {one.difference:z.3f} "
-            f"({interval_text(one.low, one.high)})"
+            f"{found.rows[0].policy} less {one.base}{against(one.opponent)}"
+            f"{'' if one.is_exact else f', paired by {one.num_seeds} seeds'}: "
+            f"{one.difference:z.3f} ({ends_text(one)})"
         )
-    if found.partners or found.differences:
+    if not all(one.is_exact for one in (*found.partners, *found.differences)):
         lines.append(UNSEEN)
+    lines += exact_notes(found.rows)
     lines += score_notes([vars(row) for row in found.rows])
     for name in dict.fromkeys(row.policy for row in found.rows if row.role == "solver"):
         if not (kind := reference_kind(name)).startswith("solver"):
@@ -100,6 +105,18 @@ def caption(found: Evaluation) -> str:
     return "\n".join(lines)
 
 
+def exact_notes(rows: Sequence[ResultRow]) -> list[str]:
+    """Lines that explain exact rows, and what invalid replies cost in them."""
+    lines = [EXACT] if any(row.is_exact for row in rows) else []
+    for row in rows:
+        if row.is_exact and row.invalid_mass > 0 and row.role in ("policy", "base"):
+            lines.append(
+                f"{row.policy} in seat {row.seat}{against(row.opponent)}: invalid replies "
+                f"count, in {row.invalid_mass:.2%} of episodes"
+            )
+    return lines
+
+
 def score_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Lines that explain the scores 0, 100 and "-" of rows, which are given by field."""
     reasons: dict[str, dict[str, None]] = {}
@@ -111,7 +128,9 @@ def score_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if reason:
             where = f"seat {row['seat']}{against(row['opponent'])}"
             reasons.setdefault(reason, {})[where] = None
-    lines = [SCORE] if any(row.get("score") is not None for row in rows) else []
+    scored = [row for row in rows if row.get("score") is not None]
+    are_exact = all(row.get("is_exact") for row in scored)
+    lines = [EXACT_SCORE if are_exact else SCORE] if scored else []
     for reason, places in reasons.items():
         is_everywhere = all(row_reason == reason for row_reason in row_reasons)
         where = "" if is_everywhere else f" ({', '.join(places)})"
@@ -149,6 +168,7 @@ def score_text(row: ResultRow, interval: bool = True) -> str:
     if is_too_wide(row.score_interval):
         return "-"
     low, high = row.score_interval
+    interval = interval and not row.is_exact
     return f"{row.score:z.1f}" + (f" ({low:z.0f} to {high:z.0f})" if interval else "")
 
 
@@ -156,6 +176,11 @@ def percentages(row: ResultRow) -> list[str]:
     """Percentages of wins, draws and losses; empty in cooperative games."""
     shares = (row.wins, row.draws, row.losses)
     return [f"{100 * share:.0f}" for share in shares if share is not None]
+
+
+def ends_text(row: ResultRow | Difference) -> str:
+    """The interval of a mean, or "exact"."""
+    return "exact" if row.is_exact else interval_text(row.low, row.high)
 
 
 def interval_text(low: float | None, high: float | None) -> str:
@@ -178,7 +203,7 @@ def _cells(row: ResultRow) -> list[str]:
         str(row.num_episodes),
         str(row.num_distinct),
         f"{row.mean_return:z.3f}",
-        f"{row.low:z.3f} to {row.high:z.3f}",
+        ends_text(row),
         score_text(row),
         results,
         invalid or "0",
@@ -214,7 +239,7 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
         "seat": [str(row.seat) for row in rows],
         **_counts(rows),
         "return": [f"{row.mean_return:z.3f}" for row in rows],
-        "95 %": [f"{row.low:z.3f} to {row.high:z.3f}" for row in rows],
+        "95 %": [ends_text(row) for row in rows],
         **_optional(rows),
     }
     widths, gap = _fitting(columns, width)

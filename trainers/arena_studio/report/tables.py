@@ -175,6 +175,8 @@ def _measure_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
 
 def _figures(found: Mapping[str, Any]) -> list[str]:
     mean = number(found.get("mean", found.get("mean_return")))
+    if found.get("is_exact"):
+        return [mean, "exact"]
     return [mean, interval_text(found.get("low"), found.get("high"))]
 
 
@@ -182,7 +184,11 @@ def _score(row: Mapping[str, Any]) -> str:
     low, high = row.get("score_interval") or (None, None)
     if is_too_wide(row.get("score_interval")):
         return NONE
-    ends = "" if low is None else f" ({number(low, 0)} to {number(high, 0)})"
+    ends = (
+        ""
+        if low is None or row.get("is_exact")
+        else f" ({number(low, 0)} to {number(high, 0)})"
+    )
     return f"{number(row.get('score'), 1)}{ends}"
 
 
