@@ -18,11 +18,12 @@ from arena_eval.exploit import (
     SHORT,
     given_prompts,
     is_tabular,
+    reads_no_prompt,
     tabular,
 )
 from arena_eval.result_rows import RESULTS, Result, ResultRow, result_of, scored_on
 from arena_wrappers import Policy, PromptWrapper
-from arena_wrappers.policies import ArrayPolicy, without_noise
+from arena_wrappers.policies import without_noise
 
 MAX_UNREAD = 0.01  # of a model's replies; see `ExactEvaluation.outcomes`
 
@@ -218,7 +219,7 @@ class ExactEvaluation:
                 law = law_of_endings(self._game, behaviors)
             outcomes[seat] = outcome_of(self._game, seat, law)
         outcomes["all"] = mean_outcome([*outcomes.values()])
-        are_known = all(map(_reads_no_prompt, players))
+        are_known = all(map(reads_no_prompt, players))
         if outcomes["all"].invalid_mass > MAX_UNREAD and not are_known:
             return None
         return outcomes
@@ -238,7 +239,7 @@ class ExactEvaluation:
             return False
         if not getattr(without_noise(policy), "draws_as_scored", True):
             return False
-        if _reads_no_prompt(policy):
+        if reads_no_prompt(policy):
             return True
         if "seats" in self._prompt:
             # options of the evaluation replace the policy's in these seats
@@ -255,7 +256,7 @@ class ExactEvaluation:
 
     def _behavior(self, policy: Policy, seat: int) -> Mapping[Key, Behavior]:
         """What the policy does in the information sets of a seat, asked once."""
-        is_seat_alike = _reads_no_prompt(policy)
+        is_seat_alike = reads_no_prompt(policy)
         key = id(policy), None if is_seat_alike else seat
         if key not in self._behaviors:
             options = SHORT if is_seat_alike else self._options(policy, seat)
@@ -268,8 +269,3 @@ class ExactEvaluation:
             }
             self._policies.append(policy)
         return self._behaviors[key]
-
-
-def _reads_no_prompt(policy: Policy) -> bool:
-    """Whether the policy is a bot or an array, whose illegal mass is that of invalid replies."""
-    return is_tabular(policy) or isinstance(without_noise(policy), ArrayPolicy)

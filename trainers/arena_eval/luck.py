@@ -17,18 +17,23 @@ the hidden part of a state.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes
+from arena_eval.intervals import hull_interval
 
 Floats = NDArray[np.float64]
 Kind = Literal["chance", "opponents", "policy"]  # who draws
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 NUM_FOLDS = 5
+MIN_SAVED = 1.05  # times the episodes; less does not help
+MAX_SAVED = 1e6
+MIN_EPISODES = 8  # fewer say nothing of what is saved
 MIN_FITTED = 50  # episodes from which on coefficients are fitted; fewer have 1
 
 Behavior = tuple[Sequence[float], float]  # of legal actions, sum 1; of an invalid reply
@@ -180,3 +185,63 @@ def fitted_coefficients(returns: Floats, corrections: Floats) -> Floats:
     squares = (corrections**2).sum(axis=0)
     ratios = np.divide(products, squares, out=np.zeros(len(squares)), where=squares > 0)
     return np.asarray(ratios.clip(0, 1))
+
+
+@dataclass(frozen=True)
+class Adjusted:
+    """A mean with the luck taken out.
+
+    Attributes:
+        mean: of returns less corrections; unbiased as the raw mean.
+        low: lower end of its 95 % interval.
+        high: upper end.
+        games_saved: how many times as many episodes the raw mean would need.
+        values: which values it uses, see `arena_eval.values`.
+        seconds: CPU time that fitting the values took, once for a game and an opponent.
+    """
+
+    mean: float
+    low: float
+    high: float
+    games_saved: float
+    values: str
+    seconds: float
+
+
+def adjusted_mean(
+    returns: Floats,
+    corrections: Floats,
+    bounds: tuple[float, float],
+    name: str,
+    seconds: float,
+) -> Adjusted | None:
+    """The mean of adjusted returns; None where it does not help.
+
+    Args:
+        returns: float[n], one for each seed.
+        corrections: float[n, kinds], likewise.
+        bounds: least and largest possible mean, which cut the interval.
+        name: of the values.
+        seconds: that fitting took.
+    """
+    return adjusted_to(
+        returns, adjusted_returns(returns, corrections), bounds, name, seconds
+    )
+
+
+def adjusted_to(
+    returns: Floats,
+    adjusted: Floats,
+    bounds: tuple[float, float],
+    name: str,
+    seconds: float,
+) -> Adjusted | None:
+    """As `adjusted_mean`, of returns that are adjusted, or of their differences."""
+    if len(returns) < MIN_EPISODES:
+        return None
+    raw, left = float(returns.var(ddof=1)), float(adjusted.var(ddof=1))
+    if raw < MIN_SAVED * left or raw == 0:
+        return None
+    low, high = hull_interval(adjusted, *bounds)
+    saved = min(MAX_SAVED, raw / left if left > 0 else MAX_SAVED)
+    return Adjusted(float(adjusted.mean()), low, high, saved, name, seconds)

@@ -17,7 +17,9 @@ from arena_eval.baselines import constants_of, prepared, solver_of
 from arena_eval.exact import ExactEvaluation, ExactOutcome, Seat, exact_row
 from arena_eval.exploit import given_prompts, is_tabular
 from arena_eval.intervals import import_stats, paired_interval
+from arena_eval.luck import Adjusted
 from arena_eval.measures import measure_of
+from arena_eval.recorded_luck import Lineup, LuckByLineup
 from arena_eval.result_rows import (
     Episodes,
     ReplyCount,
@@ -150,6 +152,7 @@ class Difference:
         num_seeds: number of seeds.
         is_exact: whether the means are exact, and not of episodes; then both ends are the
             difference.
+        adjusted: the difference with the luck taken out; None where that does not help.
     """
 
     opponent: str
@@ -161,6 +164,7 @@ class Difference:
     high: float
     num_seeds: int
     is_exact: bool = False
+    adjusted: Adjusted | None = None
 
 
 def opponents_of(
@@ -272,6 +276,9 @@ class EvaluationPlan:
             and those that are missing. After it has ended, a new one begins.
         on_error: `"raise"` raises where a reply is missing, as for `play`.
         measures: strings of `arena_eval.measures`, for the policy in each seat.
+        values: of `arena_eval.values`, which take the luck out of the means of the policy and of
+            the base. "auto": exact ones in small games; in others fitted ones from 50 episodes
+            on, unless the policy is a free bot. None: no luck is taken out.
 
     Attributes:
         num_episodes: episodes of the whole evaluation, with baselines.
@@ -300,6 +307,7 @@ class EvaluationPlan:
         out: str | Path | None = None,
         on_error: Literal["lose", "raise"] = "lose",
         measures: Sequence[str] = (),
+        values: str | None = "auto",
     ) -> None:
         import_stats()  # fails before hours of play
         self._seeds, self._samples = seeds_of(seed, num_episodes), range(num_samples)
@@ -315,6 +323,8 @@ class EvaluationPlan:
         self._is_same = base == policy
         self._opponents = _prepared_opponents(opponents, rules)
         self._exact = ExactEvaluation(self._wrapper, self._seats, self._given)
+        # the most frequent of several samples is no fair draw
+        self._luck = LuckByLineup(self._wrapper, values if num_samples == 1 else None)
         self._baselines, self._constants = dict[Role, Policy](), list[Policy]()
         if baselines:
             self._add_baselines(with_solver=base is None)
@@ -357,6 +367,7 @@ class EvaluationPlan:
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
         self._by_seed: dict[tuple[Role, str], dict[int, float]] = {}
+        self._luck.clear()
         self._exact_outcomes: dict[tuple[Role, str], Mapping[Seat, ExactOutcome]] = {}
         played = [
             row for opponent in self._opponents for row in self._compare(opponent)
@@ -398,6 +409,10 @@ class EvaluationPlan:
                 self._exact_outcomes[
                     role, name if self.rules.num_players > 1 else ""
                 ] = outcomes
+            elif role in ("policy", "base"):
+                found[role] = self._luck.rows(
+                    role, entry, opponent, episodes, found[role]
+                )
             if role == "policy":
                 found[role] = [self._measured(row, episodes) for row in found[role]]
             if self._base is not None and role in ("policy", "base"):
@@ -435,7 +450,13 @@ class EvaluationPlan:
         own = self._by_seed.get(("policy", "self"), {})
         return tuple(
             self._exact_difference(
-                self._paired(name, self._policy.name, own, mixed),
+                self._paired(
+                    name,
+                    self._policy.name,
+                    own,
+                    mixed,
+                    (("policy", "self"), ("policy", name)),
+                ),
                 self._exact_outcomes.get(("policy", "self")),
                 self._exact_outcomes.get(("policy", name)),
             )
@@ -446,14 +467,30 @@ class EvaluationPlan:
         )
 
     def _paired(
-        self, name: str, base: str, own: Mapping[int, float], other: Mapping[int, float]
+        self,
+        name: str,
+        base: str,
+        own: Mapping[int, float],
+        other: Mapping[int, float],
+        lineups: tuple[Lineup, Lineup],
     ) -> Difference:
         low, high = bounds_of(self.rules)
         seeds = sorted(own.keys() & other.keys())
         gaps = [own[seed] - other[seed] for seed in seeds]
         ends = paired_interval(gaps, high - low)
+        adjusted = self._luck.difference(lineups, own, other, high - low)
         value, mixed = (fmean(each[s] for s in seeds) for each in (own, other))
-        return Difference(name, base, mixed, value, fmean(gaps), *ends, len(seeds))
+        return Difference(
+            opponent=name,
+            base=base,
+            base_value=mixed,
+            value=value,
+            difference=fmean(gaps),
+            low=ends[0],
+            high=ends[1],
+            num_seeds=len(seeds),
+            adjusted=adjusted,
+        )
 
     def _differences(self, rows: Sequence[ResultRow]) -> tuple[Difference, ...]:
         """The differences from the base; where nothing is lost, the rows must give the same.
@@ -469,9 +506,10 @@ class EvaluationPlan:
             if not own.keys() & other.keys():
                 names = f"{self._policy.name} and {self._base.name}{against(name)}"
                 raise NoReplyError(f"each seed has a lost episode of {names}")
-            one = self._paired(name, self._base.name, own, other)
+            lineups = ("policy", name), ("base", name)
+            one = self._paired(name, self._base.name, own, other, lineups)
             if self._is_same and own == other:
-                one = replace(one, low=0.0, high=0.0)
+                one = replace(one, low=0.0, high=0.0, adjusted=None)
             mean = {r.role: r.mean_return for r in rows if r.opponent in (name, "")}
             gap = mean["policy"] - mean["base"]
             if own.keys() == other.keys() and abs(gap - one.difference) > 1e-9:
@@ -498,7 +536,7 @@ class EvaluationPlan:
         value, base = outcomes["all"].mean_return, base_outcomes["all"].mean_return
         gap = value - base
         exact: Any = {"base_value": base, "value": value, "difference": gap}
-        return replace(played, **exact, low=gap, high=gap, is_exact=True)
+        return replace(played, **exact, low=gap, high=gap, is_exact=True, adjusted=None)
 
     def _are_constants_exact(self, opponent: Policy | Literal["self"]) -> bool:
         """Whether the best constant policy is known without play."""

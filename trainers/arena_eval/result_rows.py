@@ -21,6 +21,7 @@ from arena_envs.solvers import (
 from arena_eval.baselines import MAX_SOLVED_STATES, is_small
 from arena_eval.exploit import SHORT, is_tabular, tabular
 from arena_eval.intervals import Estimate, mean_interval
+from arena_eval.luck import Adjusted
 from arena_wrappers import NoReplyError, Policy, PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS, seat_options
 from arena_wrappers.records import LOST, Episode, Turn, append_bytes
@@ -70,6 +71,8 @@ class ResultRow:
             exact sums over the game, and not means of episodes. Then both ends of the interval
             are the mean.
         invalid_mass: of an exact row, the probability that an episode has an invalid reply.
+        adjusted: the mean with the luck taken out, see `arena_eval.luck`; None where that is
+            unknown or does not help.
     """
 
     policy: str
@@ -95,6 +98,7 @@ class ResultRow:
     num_lost: int = 0
     is_exact: bool = False
     invalid_mass: float = 0.0
+    adjusted: Adjusted | None = None
 
 
 Episodes = Mapping[int, Sequence[Episode]]  # by the seat of a policy, in order of seeds

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from itertools import groupby
 from typing import Any
 
@@ -11,12 +11,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_envs.bots import BOTS, make_bot
+from arena_eval.luck import Adjusted
 from arena_eval.matches import Difference, Evaluation
 from arena_eval.result_rows import ResultRow, against
 
 SCORE = (
     "score: an estimate from the mean return; exact ends: 0 = uniform random play, "
     "100 = a best response"
+)
+LUCK = (
+    "luck out: returns less corrections of mean 0 for each draw with known probabilities; "
+    "unbiased as the return is"
 )
 EXACT_SCORE = "score: 0 = uniform random play, 100 = a best response, all exact"
 EXACT = (
@@ -48,6 +53,10 @@ def all_columns(found: Evaluation) -> tuple[list[str], list[list[str]]]:
     heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
     heads += ["95 %", "score (95 %)", "win/draw/loss", "invalid", "turns", "tokens"]
     cells = [_cells(row) for row in found.rows]
+    if any(row.adjusted for row in found.rows):
+        heads[8:8] = ["luck out (95 %)", "games saved"]
+        for row, texts in zip(found.rows, cells, strict=True):
+            texts[8:8] = _adjusted_cells(row)
     if all(row.num_tokens is None for row in found.rows):
         heads, cells = heads[:-1], [row[:-1] for row in cells]
     if not any(row.opponent for row in found.rows):
@@ -83,6 +92,7 @@ def caption(found: Evaluation) -> str:
     if not all(one.is_exact for one in (*found.partners, *found.differences)):
         lines.append(UNSEEN)
     lines += exact_notes(found.rows)
+    lines += luck_notes(found)
     lines += score_notes([vars(row) for row in found.rows])
     for name in dict.fromkeys(row.policy for row in found.rows if row.role == "solver"):
         if not (kind := reference_kind(name)).startswith("solver"):
@@ -176,6 +186,45 @@ def percentages(row: ResultRow) -> list[str]:
     """Percentages of wins, draws and losses; empty in cooperative games."""
     shares = (row.wins, row.draws, row.losses)
     return [f"{100 * share:.0f}" for share in shares if share is not None]
+
+
+def _adjusted_cells(row: ResultRow) -> list[str]:
+    adjusted = row.adjusted
+    if adjusted is None:
+        return ["-", "-"]
+    ends = interval_text(adjusted.low, adjusted.high)
+    return [f"{adjusted.mean:z.3f} ({ends})", f"{adjusted.games_saved:.1f}"]
+
+
+def adjusted_text(adjusted: Adjusted) -> str:
+    """A mean with the luck taken out, and what it is worth."""
+    ends = interval_text(adjusted.low, adjusted.high)
+    return f"{adjusted.mean:z.3f} ({ends}), as of {adjusted.games_saved:.1f} times the games"
+
+
+def luck_notes(found: Evaluation) -> list[str]:
+    """Lines with means and differences whose luck is taken out, where that helps."""
+    lines = [
+        f"luck out, {row.policy} in seat {row.seat}{against(row.opponent)}: "
+        f"{adjusted_text(row.adjusted)}"
+        for row in found.rows
+        if row.adjusted
+    ]
+    lines += [
+        f"luck out, difference from {one.base}{against(one.opponent)}: "
+        f"{adjusted_text(one.adjusted)}"
+        for one in (*found.partners, *found.differences)
+        if one.adjusted
+    ]
+    seconds: dict[str, float] = {}
+    adjusted = [row.adjusted for row in found.rows]
+    adjusted += [one.adjusted for one in (*found.partners, *found.differences)]
+    for mean in filter(None, adjusted):
+        seconds[mean.values] = max(seconds.get(mean.values, 0.0), mean.seconds)
+    for name, duration in seconds.items():
+        fit = f", fitted in {duration:.1f} s of CPU time, once" if duration else ""
+        lines.append(f"{LUCK} (values: {name}{fit})")
+    return lines
 
 
 def ends_text(row: ResultRow | Difference) -> str:
@@ -349,6 +398,9 @@ def nash_conv_table(game: str, found: Mapping[str, float]) -> Table:
     return table
 
 
+ADJUSTED = [each.name for each in fields(Adjusted)]
+
+
 def records_of(
     found: Evaluation, nash_conv: Mapping[str, float]
 ) -> list[dict[str, Any]]:
@@ -364,6 +416,9 @@ def records_of(
         low, high = values.pop("score_interval") or (None, None)
         uniform, best = values.pop("scale") or (None, None)
         values |= {"score_low": low, "score_high": high}
+        values |= {f"adjusted_{name}": None for name in ADJUSTED}
+        for name, value in (values.pop("adjusted") or {}).items():
+            values[f"adjusted_{name}"] = value
         values |= {"uniform_return": uniform, "best_return": best}
         values |= {"invalid": sum(row.invalid.values())}
         records.append(values | {"nash_conv": nash_conv.get(row.policy)})
