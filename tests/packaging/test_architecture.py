@@ -253,7 +253,7 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 # Modules that users import by name, or start: single-file rooms, plug-ins, the command.
 PUBLIC = re.compile(
     r"arena_envs\.(game|talk|doors|games\.\w+)|arena_wrappers\.(locks|records|adapters\.\w+)"
-    r"|arena_trainers\.(checkpoint|finite|losses|rewards)|arena_eval\.rollouts"
+    r"|arena_trainers\.(checkpoint|finite|losses|rewards)|arena_eval\.(rollouts|luck|values)"
     r"|arena_trainers\.cli\.main"
 )
 
