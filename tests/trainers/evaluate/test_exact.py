@@ -102,6 +102,28 @@ class PolicyAround:
         self.draws_as_scored = getattr(policy, "draws_as_scored", True)
 
 
+class Counted(RandomPolicy):
+    """A model with rare invalid replies, which counts its forward batches."""
+
+    def __init__(self):
+        self.num_batches = 0
+
+    def action_probs(self, requests):
+        self.num_batches += 1
+        return [(shares, 0.002) for shares, _ in super().action_probs(requests)]
+
+
+def test_a_model_is_scored_in_one_batch_for_each_seat():
+    policy = Counted()
+    model = PolicyAround(policy)
+    rows = evaluate(model, "kuhn_poker", num_episodes=4, baselines=False).rows
+    assert all(row.is_exact for row in rows)
+    assert policy.num_batches == 2
+    # an eighth, less forfeits of at most two turns
+    assert 1 / 8 - 0.01 < rows[0].mean_return < 1 / 8
+    assert 0.002 <= rows[0].invalid_mass <= 0.004
+
+
 def test_limits_of_turns_and_several_samples_are_played():
     env = arena_envs.make("kuhn_poker", max_turns=1)
     assert not any(row.is_exact for row in evaluate("first", env, num_episodes=2).rows)
