@@ -67,6 +67,7 @@ def evaluate(
     how: PolicyOptions,
     baselines: bool = True,
     measure: list[str] | None = None,
+    values: str = "auto",
     timeout: float | None = None,
     params: list[str] | None = None,
     max_turns: int | None = None,
@@ -85,6 +86,7 @@ def evaluate(
         options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
         options |= {"baselines": baselines, "timeout": timeout}
         options |= {"num_episodes": num_episodes, "measures": measure or ()}
+        options |= {"values": None if values == "none" else values}
         specs = [policy, *(against or [])]
         envs = _envs(policy, named, params, max_turns)
         plans, measures = _game_plans(how, specs, envs, options)
