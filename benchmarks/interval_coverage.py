@@ -71,7 +71,14 @@ def pool_of(kind: str, values: Floats, low: float, high: float) -> Law:
 
 def fixed_laws() -> dict[str, Law]:
     """Laws that are written down here."""
-    slips = {-6: 0.002, -4: 0.0222, -2: 0.0162, 0: 0.9188, 2: 0.0192, 4: 0.021}
+    slips: dict[float, float] = {
+        -6: 0.002,
+        -4: 0.0222,
+        -2: 0.0162,
+        0: 0.9188,
+        2: 0.0192,
+        4: 0.021,
+    }
     return {
         "poker": law_of("raw", {-1: 0.6, 1: 0.355, 13: 0.04, -13: 0.005}, -13, 13),
         "rare loss": law_of("raw", {0: 0.6, 0.5: 0.38, -10: 0.02}, -10, 10),

@@ -11,6 +11,7 @@ of states that are not terminal. Poor values cost games and add no bias, see `lu
 Other distributions name theirs in the entry-point group `arena.values`.
 """
 
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -25,7 +26,6 @@ from arena_eval.exploit import SHORT, is_tabular, tabular
 from arena_wrappers import Policy
 
 Floats = NDArray[np.float64]
-ROW_SUM = 1e-12
 
 
 class StateValues(Protocol):
@@ -138,8 +138,6 @@ def check_values(make: Any, game: AnyGame) -> None:
     Raises:
         BrokenPromise: names the first promise that is broken.
     """
-    import random  # used by checks alone
-
     states = [
         state
         for seed in range(5)
