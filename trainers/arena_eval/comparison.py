@@ -36,6 +36,7 @@ from arena_wrappers import (
 
 CAPTION = """\
 difference: trained less base on the same seeds and seats, from replayed records; brackets: 95 % intervals over n seeds
+No interval covers a rare, large loss that these episodes never showed.
 On average, 5 % of {num} differences lie outside their intervals by chance.
 tokens: of the policy's replies in an episode, in all its seats; per point: tokens / (return - return of random play)
 trained: this game and these parameters; sibling: these rules with other parameters; held out: other rules
@@ -158,7 +159,7 @@ class ComparisonPlan:
                 **{"against": one.opponent, "role": "difference"},
                 "policy": f"{last['policy'].policy} less {one.base}",
                 **{"num_seeds": one.num_seeds, "value": one.difference},
-                **{"low": one.low, "high": one.high},
+                **{"low": one.low, "high": one.high, "is_exact": one.is_exact},
             }
             for role, row in last.items():
                 name = {"against": one.opponent, "role": ROLES.get(role, role)}
@@ -203,6 +204,7 @@ def _record(
         "policy": row.policy,
         "num_seeds": row.num_episodes // num_lineups,
         **{"value": row.mean_return, "low": row.low, "high": row.high},
+        "is_exact": row.is_exact,
         "tokens": tokens,
         "tokens_per_point": tokens / gain if tokens is not None and gain > 0 else None,
         "invalid": sum(row.invalid.values()),
@@ -213,10 +215,11 @@ def _record(
 def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
     """All records, whose `trained_on` names games; a difference comes first in its game."""
     differences = [one for one in records if one["role"] == "difference"]
+    num_sampled = sum(not one.get("is_exact") for one in differences)
     games = ", ".join(differences[0]["trained_on"]) or "unknown; give --trained-on GAME"
     table = Table(
         title=differences[0]["policy"],
-        caption=CAPTION.format(num=len(differences), games=games),
+        caption=CAPTION.format(num=num_sampled, games=games),
         caption_justify="left",
         box=box.SIMPLE_HEAD,
     )
@@ -227,11 +230,14 @@ def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
     for one in records:
         num = one.get("num_samples", 1)
         costs = [one.get("tokens"), one.get("tokens_per_point")]
+        ends = f"{one['low']:z.3f} to {one['high']:z.3f}"
+        if one.get("is_exact"):
+            ends = "exact"
         cells = [
             *(one["game"], one["level"], one["against"]),
             f"{one['role']} of {num}" if num > 1 else one["role"],
             str(one["num_seeds"]),
-            f"{one['value']:z.3f} ({one['low']:z.3f} to {one['high']:z.3f})",
+            f"{one['value']:z.3f} ({ends})",
             *("-" if cost is None else f"{cost:.1f}" for cost in costs),
             f"{one['invalid']:.1%}" if "invalid" in one else "",
             str(one.get("num_lost", "")),

@@ -14,9 +14,12 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_eval.baselines import constants_of, prepared, solver_of
-from arena_eval.exploit import given_prompts
+from arena_eval.exact import ExactEvaluation, ExactOutcome, Seat, exact_row
+from arena_eval.exploit import given_prompts, is_tabular
 from arena_eval.intervals import import_stats, paired_interval
+from arena_eval.luck import Adjusted
 from arena_eval.measures import measure_of
+from arena_eval.recorded_luck import Lineup, LuckByLineup
 from arena_eval.result_rows import (
     Episodes,
     ReplyCount,
@@ -153,6 +156,9 @@ class Difference:
         low: lower end of its 95 % interval; a seed is one observation.
         high: upper end.
         num_seeds: number of seeds.
+        is_exact: whether the means are exact, and not of episodes; then both ends are the
+            difference.
+        adjusted: the difference with the luck taken out; None where that does not help.
     """
 
     opponent: str
@@ -163,6 +169,8 @@ class Difference:
     low: float
     high: float
     num_seeds: int
+    is_exact: bool = False
+    adjusted: Adjusted | None = None
 
 
 def opponents_of(
@@ -276,6 +284,9 @@ class EvaluationPlan:
             and those that are missing. After it has ended, a new one begins.
         on_error: what happens without a reply, as for `play`.
         measures: strings of `arena_eval.measures`, for the policy in each seat.
+        values: of `arena_eval.values`, which take the luck out of the means of the policy and of
+            the base. "auto": exact ones in small games; in others fitted ones from 50 episodes
+            on, unless the policy is a free bot. None: no luck is taken out.
 
     Attributes:
         num_episodes: episodes of the whole evaluation, with baselines.
@@ -304,6 +315,7 @@ class EvaluationPlan:
         out: str | Path | None = None,
         on_error: Literal["lose", "raise"] | None = None,
         measures: Sequence[str] = (),
+        values: str | None = "auto",
     ) -> None:
         import_stats()  # fails before hours of play
         self._seeds, self._samples = seeds_of(seed, num_episodes), range(num_samples)
@@ -318,6 +330,9 @@ class EvaluationPlan:
         self._base = None if base is None else prepared(base, rules)
         self._is_same = base == policy
         self._opponents = _prepared_opponents(opponents, rules)
+        self._exact = ExactEvaluation(self._wrapper, self._seats, self._given)
+        # the most frequent of several samples is no fair draw
+        self._luck = LuckByLineup(self._wrapper, values if num_samples == 1 else None)
         self._baselines, self._constants = dict[Role, Policy](), list[Policy]()
         if baselines:
             self._add_baselines(with_solver=base is None)
@@ -360,16 +375,22 @@ class EvaluationPlan:
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
         self._by_seed: dict[tuple[Role, str], dict[int, float]] = {}
-        rows = [row for opponent in self._opponents for row in self._compare(opponent)]
+        self._luck.clear()
+        self._exact_outcomes: dict[tuple[Role, str], Mapping[Seat, ExactOutcome]] = {}
+        played = [
+            row for opponent in self._opponents for row in self._compare(opponent)
+        ]
+        rows = [*map(self._made_exact, played)]
+        sampled = [row for row in rows if not row.is_exact]
         found = Evaluation(
             self.name,
             params_of(self.rules),
             self.rules.known_value or "",
             tuple(rows),
             self._replies.warnings()
-            + repetition_warnings(self.rules, rows, self._wrapper.clone),
+            + repetition_warnings(self.rules, sampled, self._wrapper.clone),
             self._partners(),
-            self._differences(rows),
+            self._differences(played),
         )
         if self._log is not None and write:
             append_results(self._log.path, [found.to_dict()])
@@ -395,11 +416,32 @@ class EvaluationPlan:
             if self._base is not None and role in ("policy", "base"):
                 episodes, again = self._replayed(episodes)
             found[role] = rows_of(self.rules, entry.name, role, name, episodes)
+            if outcomes := self._exact_outcomes_of(entry, opponent):
+                self._exact_outcomes[
+                    role, name if self.rules.num_players > 1 else ""
+                ] = outcomes
+            elif role in ("policy", "base"):
+                found[role] = self._luck.rows(
+                    role, entry, opponent, episodes, found[role]
+                )
             if role == "policy":
                 found[role] = [self._measured(row, episodes) for row in found[role]]
             self._by_seed[role, name] = _means_by_seed(again)
         rows = [row for role_rows in found.values() for row in role_rows]
         return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
+
+    def _exact_outcomes_of(
+        self, policy: Policy, opponent: Policy | Literal["self"]
+    ) -> Mapping[Seat, ExactOutcome] | None:
+        """None also where the most frequent of several samples counts."""
+        if len(self._samples) > 1:
+            return None
+        return self._exact.outcomes(policy, opponent)
+
+    def _made_exact(self, row: ResultRow) -> ResultRow:
+        """The row with exact figures, where its lineups have some."""
+        outcomes = self._exact_outcomes.get((row.role, row.opponent))
+        return row if outcomes is None else exact_row(row, outcomes[row.seat])
 
     def _measured(
         self, row: ResultRow, episodes: Mapping[int, Sequence[Episode]]
@@ -439,7 +481,17 @@ class EvaluationPlan:
     def _partners(self) -> tuple[Difference, ...]:
         own = self._by_seed.get(("policy", "self"), {})
         return tuple(
-            self._paired(name, self._policy.name, own, mixed)
+            self._exact_difference(
+                self._paired(
+                    name,
+                    self._policy.name,
+                    own,
+                    mixed,
+                    (("policy", "self"), ("policy", name)),
+                ),
+                self._exact_outcomes.get(("policy", "self")),
+                self._exact_outcomes.get(("policy", name)),
+            )
             for (role, name), mixed in self._by_seed.items()
             if self.rules.kind == "cooperative"
             and (role, name != "self") == ("policy", True)
@@ -447,14 +499,30 @@ class EvaluationPlan:
         )
 
     def _paired(
-        self, name: str, base: str, own: Mapping[int, float], other: Mapping[int, float]
+        self,
+        name: str,
+        base: str,
+        own: Mapping[int, float],
+        other: Mapping[int, float],
+        lineups: tuple[Lineup, Lineup],
     ) -> Difference:
         low, high = bounds_of(self.rules)
         seeds = sorted(own.keys() & other.keys())
         gaps = [own[seed] - other[seed] for seed in seeds]
         ends = paired_interval(gaps, high - low)
+        adjusted = self._luck.difference(lineups, own, other, high - low)
         value, mixed = (fmean(each[s] for s in seeds) for each in (own, other))
-        return Difference(name, base, mixed, value, fmean(gaps), *ends, len(seeds))
+        return Difference(
+            opponent=name,
+            base=base,
+            base_value=mixed,
+            value=value,
+            difference=fmean(gaps),
+            low=ends[0],
+            high=ends[1],
+            num_seeds=len(seeds),
+            adjusted=adjusted,
+        )
 
     def _differences(self, rows: Sequence[ResultRow]) -> tuple[Difference, ...]:
         """The differences from the base; where nothing is lost, the rows must give the same.
@@ -470,9 +538,10 @@ class EvaluationPlan:
             if not own.keys() & other.keys():
                 names = f"{self._policy.name} and {self._base.name}{against(name)}"
                 raise NoReplyError(f"each seed has a lost episode of {names}")
-            one = self._paired(name, self._base.name, own, other)
+            lineups = ("policy", name), ("base", name)
+            one = self._paired(name, self._base.name, own, other, lineups)
             if self._is_same and own == other:
-                one = replace(one, low=0.0, high=0.0)
+                one = replace(one, low=0.0, high=0.0, adjusted=None)
             mean = {r.role: r.mean_return for r in rows if r.opponent in (name, "")}
             gap = mean["policy"] - mean["base"]
             if own.keys() == other.keys() and abs(gap - one.difference) > 1e-9:
@@ -480,10 +549,39 @@ class EvaluationPlan:
                     f"self-check failed: the rows differ by {gap}, the records by "
                     f"{one.difference}{against(name)}; please report this"
                 )
-            found.append(one)
+            opponent = name if self.rules.num_players > 1 else ""
+            exact = [
+                self._exact_outcomes.get((r, opponent)) for r in ("policy", "base")
+            ]
+            found.append(self._exact_difference(one, *exact))
         return tuple(found)
 
+    @staticmethod
+    def _exact_difference(
+        played: Difference,
+        outcomes: Mapping[Seat, ExactOutcome] | None,
+        base_outcomes: Mapping[Seat, ExactOutcome] | None,
+    ) -> Difference:
+        """The difference of exact means over seats; as it was played without these."""
+        if outcomes is None or base_outcomes is None:
+            return played
+        value, base = outcomes["all"].mean_return, base_outcomes["all"].mean_return
+        gap = value - base
+        exact: Any = {"base_value": base, "value": value, "difference": gap}
+        return replace(played, **exact, low=gap, high=gap, is_exact=True, adjusted=None)
+
+    def _are_constants_exact(self, opponent: Policy | Literal["self"]) -> bool:
+        """Whether the best constant policy is known without play."""
+        players = [*self._constants] + [opponent] * (opponent != "self")
+        is_known = all(not isinstance(p, str) and is_tabular(p) for p in players)
+        return is_known and len(self._samples) == 1 and self._exact.is_enumerable
+
     def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
+        if self._are_constants_exact(opponent):
+            exact = [self._exact.outcomes(one, opponent) for one in self._constants]
+            means = [one["all"].mean_return for one in exact if one is not None]
+            return self._constants[means.index(max(means))]
+
         def mean(policy: Policy) -> float:
             episodes = self._play(policy, opponent, self._trial_seeds, None)
             paid = [
@@ -587,6 +685,8 @@ class EvaluationPlan:
         entries = 1 + len(self._baselines) + bool(self._constants)
         entries += self._base is not None
         trials = len(self._constants) * len(self._trial_seeds)
+        if self._are_constants_exact(opponent):
+            trials = 0
         return lineups * len(self._samples) * (entries * len(self._seeds) + trials)
 
 

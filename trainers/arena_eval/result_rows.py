@@ -21,6 +21,7 @@ from arena_envs.solvers import (
 from arena_eval.baselines import MAX_SOLVED_STATES, is_small
 from arena_eval.exploit import SHORT, is_tabular, tabular
 from arena_eval.intervals import Estimate, mean_interval
+from arena_eval.luck import Adjusted
 from arena_wrappers import NoReplyError, Policy, PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS, seat_options
 from arena_wrappers.records import LOST, Episode, Turn, append_bytes, is_unreadable
@@ -66,6 +67,12 @@ class ResultRow:
         score_interval: the ends of the 95 % interval on the scale of the score.
         scale: the returns at score 0 and 100.
         no_score: why there is no score; empty if there is one.
+        is_exact: whether returns, interval, score and shares of wins, draws and losses are
+            exact sums over the game, and not means of episodes. Then both ends of the interval
+            are the mean.
+        invalid_mass: of an exact row, the probability that an episode has an invalid reply.
+        adjusted: the mean with the luck taken out, see `arena_eval.luck`; None where that is
+            unknown or does not help.
     """
 
     policy: str
@@ -89,6 +96,9 @@ class ResultRow:
     num_distinct: int = 0
     measures: Mapping[str, Estimate] = field(default_factory=dict)
     num_lost: int = 0
+    is_exact: bool = False
+    invalid_mass: float = 0.0
+    adjusted: Adjusted | None = None
 
 
 Episodes = Mapping[int, Sequence[Episode]]  # by the seat of a policy, in order of seeds
@@ -203,12 +213,19 @@ def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Estimate]:
 
 def win_draw_loss(game: AnyGame, seat: int, episode: Episode) -> Result:
     """The result of a seat against the other teams; its forfeit is a loss."""
-    if episode.forfeited_by == seat:
+    return result_of(game, seat, episode.returns, episode.forfeited_by)
+
+
+def result_of(
+    game: AnyGame, seat: int, returns: Sequence[float], forfeited_by: int | None
+) -> Result:
+    """The result of a seat by the returns of all seats; its forfeit is a loss."""
+    if forfeited_by == seat:
         return "loss"
-    teams, own = game.teams, episode.returns[seat]
-    others = zip(teams, episode.returns, strict=True)
-    best = max((r for team, r in others if team != teams[seat]), default=own)
-    return "win" if own > best else "draw" if own == best else "loss"
+    team, mine = game.teams[seat], returns[seat]
+    rivals = [r for t, r in zip(game.teams, returns, strict=True) if t != team]
+    best = max(rivals, default=mine)
+    return "win" if mine > best else "draw" if mine == best else "loss"
 
 
 LEAST_SPREAD = 1e-9  # between a best response and uniform play
@@ -258,16 +275,19 @@ def scored(rows: Sequence[ResultRow], scales: Scales | str) -> list[ResultRow]:
     """The rows of one opponent, each with a score or the reason why it has none."""
     if isinstance(scales, str):
         return [replace(row, no_score=scales) for row in rows]
-    found = []
-    for row in rows:
-        uniform, best = scale = scales[row.seat]
-        returns = (row.mean_return, row.low, row.high)
-        told: Any = {"no_score": "uniform random play is a best response"}
-        if best - uniform >= LEAST_SPREAD:
-            mean, *ends = (100 * (x - uniform) / (best - uniform) for x in returns)
-            told = {"score": mean, "score_interval": (*ends,), "scale": scale}
-        found.append(replace(row, **told))
-    return found
+    return [scored_on(row, scales[row.seat]) for row in rows]
+
+
+def scored_on(row: ResultRow, scale: tuple[float, float]) -> ResultRow:
+    """The row with its score between the returns of uniform play and of a best response."""
+    uniform, best = scale
+    if best - uniform < LEAST_SPREAD:
+        return replace(row, no_score="uniform random play is a best response")
+    score, low, high = (
+        100 * (value - uniform) / (best - uniform)
+        for value in (row.mean_return, row.low, row.high)
+    )
+    return replace(row, score=score, score_interval=(low, high), scale=scale)
 
 
 def results_path(episodes: Path) -> Path:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from itertools import groupby
 from typing import Any
 
@@ -10,14 +10,27 @@ from rich import box
 from rich.table import Table
 
 from arena_envs.bots import BOTS, make_bot
-from arena_eval.matches import Evaluation
+from arena_eval.luck import Adjusted
+from arena_eval.matches import Difference, Evaluation
 from arena_eval.result_rows import ResultRow, against
 
 SCORE = (
     "score: an estimate from the mean return; exact ends: 0 = uniform random play, "
     "100 = a best response"
 )
-
+LUCK = (
+    "luck out: returns less corrections of mean 0 for each draw with known probabilities; "
+    "unbiased as the return is"
+)
+EXACT_SCORE = "score: 0 = uniform random play, 100 = a best response, all exact"
+EXACT = (
+    "exact: sums over all states, in place of means of episodes; episodes give turns, "
+    "tokens and invalid replies alone"
+)
+UNSEEN = (
+    "intervals of differences: no interval covers a rare, large loss that these episodes "
+    "never showed"
+)
 
 # of results in a terminal: two spaces between columns
 STYLE: Any = {"box": box.SIMPLE_HEAD, "caption_justify": "left", "pad_edge": False}
@@ -39,6 +52,10 @@ def all_columns(found: Evaluation) -> tuple[list[str], list[list[str]]]:
     heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
     heads += ["95 %", "score (95 %)", "win/draw/loss", "invalid", "turns", "tokens"]
     cells = [_cells(row) for row in found.rows]
+    if any(row.adjusted for row in found.rows):
+        heads[8:8] = ["luck out (95 %)", "games saved"]
+        for row, texts in zip(found.rows, cells, strict=True):
+            texts[8:8] = _adjusted_cells(row)
     if all(row.num_tokens is None for row in found.rows):
         heads, cells = heads[:-1], [row[:-1] for row in cells]
     if not any(row.opponent for row in found.rows):
@@ -63,15 +80,18 @@ def caption(found: Evaluation) -> str:
     for one in found.partners:
         lines.append(
             f"With itself {one.value:.3f}, with the stranger {one.opponent} "
-            f"{one.base_value:.3f}: difference {one.difference:z.3f} "
-            f"({interval_text(one.low, one.high)})"
+            f"{one.base_value:.3f}: difference {one.difference:z.3f} ({ends_text(one)})"
         )
     for one in found.differences:
         lines.append(
-            f"{found.rows[0].policy} less {one.base}{against(one.opponent)}, paired by "
-            f"{one.num_seeds} seeds: {one.difference:z.3f} "
-            f"({interval_text(one.low, one.high)})"
+            f"{found.rows[0].policy} less {one.base}{against(one.opponent)}"
+            f"{'' if one.is_exact else f', paired by {one.num_seeds} seeds'}: "
+            f"{one.difference:z.3f} ({ends_text(one)})"
         )
+    if not all(one.is_exact for one in (*found.partners, *found.differences)):
+        lines.append(UNSEEN)
+    lines += exact_notes(found.rows)
+    lines += luck_notes(found)
     lines += score_notes([vars(row) for row in found.rows])
     for name in dict.fromkeys(row.policy for row in found.rows if row.role == "solver"):
         if not (kind := reference_kind(name)).startswith("solver"):
@@ -94,16 +114,34 @@ def caption(found: Evaluation) -> str:
     return "\n".join(lines)
 
 
+def exact_notes(rows: Sequence[ResultRow]) -> list[str]:
+    """Lines that explain exact rows, and what invalid replies cost in them."""
+    lines = [EXACT] if any(row.is_exact for row in rows) else []
+    for row in rows:
+        if row.is_exact and row.invalid_mass > 0 and row.role in ("policy", "base"):
+            lines.append(
+                f"{row.policy} in seat {row.seat}{against(row.opponent)}: invalid replies "
+                f"count, in {row.invalid_mass:.2%} of episodes"
+            )
+    return lines
+
+
 def score_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Lines that explain the scores 0, 100 and "-" of rows, which are given by field."""
     reasons: dict[str, dict[str, None]] = {}
-    for row in rows:
-        if reason := row.get("no_score"):
+    row_reasons = [
+        TOO_WIDE if is_too_wide(row.get("score_interval")) else row.get("no_score")
+        for row in rows
+    ]
+    for row, reason in zip(rows, row_reasons, strict=True):
+        if reason:
             where = f"seat {row['seat']}{against(row['opponent'])}"
             reasons.setdefault(reason, {})[where] = None
-    lines = [SCORE] if any(row.get("score") is not None for row in rows) else []
+    scored = [row for row in rows if row.get("score") is not None]
+    are_exact = all(row.get("is_exact") for row in scored)
+    lines = [EXACT_SCORE if are_exact else SCORE] if scored else []
     for reason, places in reasons.items():
-        is_everywhere = all(row.get("no_score") == reason for row in rows)
+        is_everywhere = all(row_reason == reason for row_reason in row_reasons)
         where = "" if is_everywhere else f" ({', '.join(places)})"
         lines.append(f"score -: {reason}{where}")
     return lines
@@ -123,11 +161,23 @@ def reference_kind(name: str) -> str:
     return "solver" if is_exact else "heuristic"
 
 
+WIDE = 100.0  # width of a score's interval, from uniform random play to a best response
+TOO_WIDE = "its 95 % interval is wider than the scale; play more episodes (-n)"
+
+
+def is_too_wide(score_interval: Sequence[float] | None) -> bool:
+    """Whether the interval of a score is wider than the scale, so that it tells nothing."""
+    return score_interval is not None and score_interval[1] - score_interval[0] > WIDE
+
+
 def score_text(row: ResultRow, interval: bool = True) -> str:
-    """The score of a row with its interval; "-" if it has none."""
+    """The score of a row with its interval; "-" if it has none, or one that tells nothing."""
     if row.score is None or row.score_interval is None:
         return "-"
+    if is_too_wide(row.score_interval):
+        return "-"
     low, high = row.score_interval
+    interval = interval and not row.is_exact
     return f"{row.score:z.1f}" + (f" ({low:z.0f} to {high:z.0f})" if interval else "")
 
 
@@ -135,6 +185,50 @@ def percentages(row: ResultRow) -> list[str]:
     """Percentages of wins, draws and losses; empty in cooperative games."""
     shares = (row.wins, row.draws, row.losses)
     return [f"{100 * share:.0f}" for share in shares if share is not None]
+
+
+def _adjusted_cells(row: ResultRow) -> list[str]:
+    adjusted = row.adjusted
+    if adjusted is None:
+        return ["-", "-"]
+    ends = interval_text(adjusted.low, adjusted.high)
+    return [f"{adjusted.mean:z.3f} ({ends})", f"{adjusted.games_saved:.1f}"]
+
+
+def adjusted_text(adjusted: Adjusted) -> str:
+    """A mean with the luck taken out, and what it is worth."""
+    ends = interval_text(adjusted.low, adjusted.high)
+    return f"{adjusted.mean:z.3f} ({ends}), as of {adjusted.games_saved:.1f} times the games"
+
+
+def luck_notes(found: Evaluation) -> list[str]:
+    """Lines with means and differences whose luck is taken out, where that helps."""
+    lines = [
+        f"luck out, {row.policy} in seat {row.seat}{against(row.opponent)}: "
+        f"{adjusted_text(row.adjusted)}"
+        for row in found.rows
+        if row.adjusted
+    ]
+    lines += [
+        f"luck out, difference from {one.base}{against(one.opponent)}: "
+        f"{adjusted_text(one.adjusted)}"
+        for one in (*found.partners, *found.differences)
+        if one.adjusted
+    ]
+    seconds: dict[str, float] = {}
+    adjusted = [row.adjusted for row in found.rows]
+    adjusted += [one.adjusted for one in (*found.partners, *found.differences)]
+    for mean in filter(None, adjusted):
+        seconds[mean.values] = max(seconds.get(mean.values, 0.0), mean.seconds)
+    for name, duration in seconds.items():
+        fit = f", fitted in {duration:.1f} s of CPU time, once" if duration else ""
+        lines.append(f"{LUCK} (values: {name}{fit})")
+    return lines
+
+
+def ends_text(row: ResultRow | Difference) -> str:
+    """The interval of a mean, or "exact"."""
+    return "exact" if row.is_exact else interval_text(row.low, row.high)
 
 
 def interval_text(low: float | None, high: float | None) -> str:
@@ -157,7 +251,7 @@ def _cells(row: ResultRow) -> list[str]:
         str(row.num_episodes),
         str(row.num_distinct),
         f"{row.mean_return:z.3f}",
-        f"{row.low:z.3f} to {row.high:z.3f}",
+        ends_text(row),
         score_text(row),
         results,
         invalid or "0",
@@ -220,7 +314,7 @@ def baseline_lines(rows: Sequence[ResultRow]) -> list[str]:
 
 
 def _mean(row: ResultRow) -> str:
-    return f"{row.mean_return:z.3f} ({interval_text(row.low, row.high)})"
+    return f"{row.mean_return:z.3f} ({ends_text(row)})"
 
 
 def _table(found: Evaluation, opponent: str, width: int) -> Table:
@@ -230,10 +324,13 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
         "seat": [str(row.seat) for row in rows],
         **_counts(rows),
         "return": [f"{row.mean_return:z.3f}" for row in rows],
-        "95 %": [f"{row.low:z.3f} to {row.high:z.3f}" for row in rows],
+        "95 %": [ends_text(row) for row in rows],
         **_optional(rows),
     }
     widths, gap = _fitting(columns, width)
+    if _total(widths, 1) > width:
+        columns["score"] = [score_text(row, interval=False) for row in rows]
+        widths, gap = _fitting(columns, width)
     table = Table(**STYLE | {"padding": (0, gap - 1, 0, 0)})
     table.title = f"{title(found)}{against(opponent)}"
     for name in widths:
@@ -313,7 +410,7 @@ def _counts(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
 def _optional(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
     """The optional columns for which the rows have values."""
     columns = {}
-    columns["score"] = [score_text(row, interval=False) for row in rows]
+    columns["score"] = [score_text(row) for row in rows]
     if any(row.wins is not None for row in rows):
         columns[SHARES] = ["/".join(percentages(row)) for row in rows]
     if any(row.invalid for row in rows):
@@ -337,6 +434,9 @@ def nash_conv_table(game: str, found: Mapping[str, float]) -> Table:
     return table
 
 
+ADJUSTED = [each.name for each in fields(Adjusted)]
+
+
 def records_of(
     found: Evaluation, nash_conv: Mapping[str, float]
 ) -> list[dict[str, Any]]:
@@ -352,6 +452,9 @@ def records_of(
         low, high = values.pop("score_interval") or (None, None)
         uniform, best = values.pop("scale") or (None, None)
         values |= {"score_low": low, "score_high": high}
+        values |= {f"adjusted_{name}": None for name in ADJUSTED}
+        for name, value in (values.pop("adjusted") or {}).items():
+            values[f"adjusted_{name}"] = value
         values |= {"uniform_return": uniform, "best_return": best}
         values |= {"invalid": sum(row.invalid.values())}
         records.append(values | {"nash_conv": nash_conv.get(row.policy)})

@@ -218,16 +218,14 @@ def test_a_policy_that_loses_scores_below_0_and_one_that_wins_above():
             assert row.score <= 100 or row.score_interval[0] < 100
 
 
-def test_uniform_play_scores_about_0_and_the_solver_of_a_game_of_one_seat_about_100():
+def test_uniform_play_scores_0_and_the_solver_of_a_game_of_one_seat_100():
     """The page of Frozen Lake: 0.74419 and 0.0139398."""
     found = evaluate("random", FrozenLake("4x4"), num_episodes=40)
     rows = {row.role: row for row in found.rows}
     assert rows["solver"].scale == pytest.approx((0.0139398, 0.74419), abs=1e-5)
-    low, high = rows["uniform"].score_interval or (0, 0)
-    assert low < 0 < high
+    assert rows["uniform"].score == pytest.approx(0, abs=1e-9)
     assert rows["uniform"].score == rows["policy"].score  # both are random play
-    low, high = rows["solver"].score_interval or (0, 0)
-    assert low < 100 < high
+    assert rows["solver"].score == pytest.approx(100, abs=1e-9)
 
 
 def test_defection_is_the_best_response_in_a_mixed_game():
@@ -616,8 +614,8 @@ def coverage(name: str, size: int, num_runs: int) -> float:
 
 @pytest.mark.parametrize("name", RETURNS)
 def test_intervals_of_20_episodes_cover_95_percent(name: str):
-    """The standard error of 600 runs is 0.9 %; the bootstrap had 83 to 95 %."""
-    assert coverage(name, 20, 600) >= 0.95 - 0.009
+    """The standard error of 250 runs is 1.4 %; the bootstrap had 83 to 95 %."""
+    assert coverage(name, 20, 250) >= 0.95 - 0.014
 
 
 @pytest.mark.slow

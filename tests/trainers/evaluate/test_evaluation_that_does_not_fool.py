@@ -21,7 +21,7 @@ def shown(found):
 
 def test_deterministic_play_is_warned_of_where_random_play_shows_more_games():
     with pytest.warns(UserWarning, match="2 distinct games in 60 episodes") as caught:
-        found = evaluate("constant:4", "tic_tac_toe", ["first"], 30, baselines=False)
+        found = evaluate("constant:4", "connect_four", ["first"], 30, baselines=False)
     (text,) = found.to_dict()["warnings"]
     assert str(caught[0].message) == text
     assert "--against 'noisy:0.2(first)'" in text
@@ -36,7 +36,7 @@ def test_kuhn_poker_has_few_games_and_is_not_warned_of():
 
 def test_no_warning_advises_noise_around_self():
     with pytest.warns(UserWarning, match=r"evaluate noisy:0.2\(first\)"):
-        found = evaluate("first", "tic_tac_toe", ["self"], 30, baselines=False)
+        found = evaluate("first", "connect_four", ["self"], 30, baselines=False)
     assert "(self)" not in found.warnings[0]
 
 

@@ -212,20 +212,16 @@ def test_twenty_equal_measures_have_an_interval_only_by_declared_bounds():
     assert measured(unknown, episodes)["fair"] == (1.0, None, None, 20)
 
 
-def test_scores_against_cfr_are_exact_and_have_intervals_in_both_seats(args):
+def test_scores_against_cfr_are_exact_in_both_seats(args):
     """Values by hand: -1/18 at equilibrium; no policy gains more against it."""
     found = outcome("kuhn_poker", args, 60)
     rows = [row for row in found.evaluation.rows if row.opponent == "cfr"]
     assert {row.role for row in rows} == {"policy"}
     for row, value in zip(rows, (-1 / 18, 1 / 18, 0.0), strict=True):
-        low, high = row.score_interval
-        assert low < row.score < high
-        # 100 = value, 0 = uniform: the same line through mean, low and high
-        slope = (high - low) / (row.high - row.low)
-        assert row.score + slope * (value - row.mean_return) == pytest.approx(
-            100, abs=0.5
-        )
-        assert score_text(row) == f"{row.score:.1f} ({low:z.0f} to {high:z.0f})"
+        assert row.is_exact
+        assert row.scale[1] == pytest.approx(value, abs=0.01)
+        assert row.score == pytest.approx(0, abs=1e-9)  # the learner is random play
+        assert score_text(row) == "0.0"
 
 
 def test_cooperative_games_are_measured_in_self_play_alone(args):

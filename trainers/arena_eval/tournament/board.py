@@ -44,7 +44,7 @@ from arena_envs.solvers import Table, information_states, nash_conv
 from arena_envs.trust import NotTrusted, named_only
 from arena_eval.baselines import is_small
 from arena_eval.exploit import SHORT, is_tabular, tabular
-from arena_eval.intervals import mean_interval
+from arena_eval.intervals import mean_interval, paired_interval
 from arena_eval.result_rows import scales_of, token_ids, win_draw_loss
 from arena_eval.tournament.round_robin import PairOutcome, fit_elo
 from arena_wrappers import (
@@ -633,11 +633,12 @@ def _row(suite: Suite, game: str, one: Submission) -> Row:
     paid = {c: _returns(suite, (g, c), one) for g, c in suite.wrappers if g == game}
     row = {"Policy": f"{one.name} ✓" if one.is_bot else one.name}
     for name, values in zip(suite.games[game]["opponents"], paid["plain"], strict=True):
-        row[f"against {name}"] = _interval(values, low, high)
+        ends = mean_interval(values.tolist(), low, high)
+        row[f"against {name}"] = _interval(values, ends)
     for head, condition in GAPS.items():
         if condition in paid:
             gaps = (paid["plain"] - paid[condition]).mean(axis=0)
-            row[head] = _interval(gaps, low - high, high - low)
+            row[head] = _interval(gaps, paired_interval(gaps.tolist(), high - low))
     for key in one.tables:
         if key[0] == game and _legal_share(suite, one, key) >= 0.5:
             value = nash_conv(suite.rules(key), _table(suite, key, one))
@@ -660,8 +661,7 @@ def _returns(suite: Suite, key: Key, one: Submission) -> NDArray[np.float64]:
     return np.asarray(np.reshape(paid, shape).mean(axis=2))
 
 
-def _interval(values: NDArray[np.float64], low: float, high: float) -> str:
-    ends = mean_interval(values.tolist(), low, high)
+def _interval(values: NDArray[np.float64], ends: tuple[float, float]) -> str:
     return "{:z.2f} [{:z.2f}, {:z.2f}]".format(values.mean(), *ends)
 
 

@@ -22,7 +22,7 @@ from arena_envs.extras import import_extra
 from arena_envs.game import AnyGame, bounds_of
 from arena_eval.baselines import prepared
 from arena_eval.exploit import given_prompts, nash_convs
-from arena_eval.intervals import mean_interval
+from arena_eval.intervals import mean_interval, paired_interval
 from arena_eval.matches import Progress, env_of, seeds_of
 from arena_eval.result_rows import ReplyCount
 from arena_eval.tables import NAME, STYLE, nash_conv_table
@@ -498,8 +498,7 @@ class GameResults:
         mixed = _means([self._scores(r, c) for r in size for c in size if r != c])
         gaps = [a - b for a, b in zip(own, mixed, strict=True)]
         lowest, highest = bounds_of(self.game)
-        spread = highest - lowest
-        low, high = mean_interval(gaps, -spread, spread)
+        low, high = paired_interval(gaps, highest - lowest)
         first, second, gap = (sum(v) / len(v) for v in (own, mixed, gaps))
         return CrossPlay(first, second, gap, low, high)
 

@@ -7,7 +7,14 @@ from urllib.parse import urlencode
 from arena_envs.checks import is_number
 from arena_eval.matches import Difference, Evaluation
 from arena_eval.result_rows import ResultRow
-from arena_eval.tables import all_columns, caption, interval_text, score_notes, title
+from arena_eval.tables import (
+    all_columns,
+    caption,
+    interval_text,
+    is_too_wide,
+    score_notes,
+    title,
+)
 from arena_eval.tournament.round_robin import mean_cell, payoff_caption, rankings
 
 NONE = "-"
@@ -172,12 +179,20 @@ def _measure_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
 
 def _figures(figures: Mapping[str, Any]) -> list[str]:
     mean = number(figures.get("mean", figures.get("mean_return")))
+    if figures.get("is_exact"):
+        return [mean, "exact"]
     return [mean, interval_text(figures.get("low"), figures.get("high"))]
 
 
 def _score(row: Mapping[str, Any]) -> str:
     low, high = row.get("score_interval") or (None, None)
-    ends = "" if low is None else f" ({number(low, 0)} to {number(high, 0)})"
+    if is_too_wide(row.get("score_interval")):
+        return NONE
+    ends = (
+        ""
+        if low is None or row.get("is_exact")
+        else f" ({number(low, 0)} to {number(high, 0)})"
+    )
     return f"{number(row.get('score'), 1)}{ends}"
 
 

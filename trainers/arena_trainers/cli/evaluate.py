@@ -75,6 +75,13 @@ def evaluate(
             help="Also measure choice_bias, action_entropy, serial_dependence, mutual_information, regret, profile_accuracy, cost, or ask for the belief; repeatable.",
         ),
     ] = None,
+    values: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Values that take the luck out of means: auto, solver, bots, or none.",
+        ),
+    ] = "auto",
     as_json: JsonOption = False,
     *,
     policy_options: PolicyOptions,
@@ -122,6 +129,7 @@ def evaluate(
             "timeout": timeout,
             "num_episodes": num_episodes,
             "measures": measure or (),
+            "values": None if values == "none" else values,
         }
         specs = [policy, *(against or [])]
         envs = _envs(policy, game_names, params, max_turns)

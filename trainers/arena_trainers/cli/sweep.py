@@ -201,7 +201,7 @@ def _records(runs: Mapping[str, Sequence[Path]]) -> Iterator[dict[str, Any]]:
 
 
 def _mean_with_interval(name: str, values: Sequence[float]) -> dict[str, Any]:
-    """A mean over seeds with the ends of Student's interval; None where all are equal."""
+    """A mean over seeds with the ends of its interval; None where all are equal."""
     from arena_eval.intervals import mean_interval
 
     ends = mean_interval(values) if len({*values}) > 1 else (None, None)

@@ -211,6 +211,13 @@ class LMPolicy:
         )
 
     @property
+    def draws_as_scored(self) -> bool:
+        """Whether replies are drawn with the probabilities that `action_probs` reports."""
+        s = self.sampling
+        is_cut = s.top_k > 0 or s.top_p < 1 or s.min_p > 0
+        return s.temperature > 0 and not is_cut and s.repetition_penalty == 1
+
+    @property
     def _template_settings(self) -> dict[str, Any]:
         options: dict[str, Any] = {"chat_template_kwargs": self.chat_template_kwargs}
         if self.reasoning_marks is not None:

@@ -24,6 +24,7 @@ from arena_wrappers.play.replay import final_state as final_state
 from arena_wrappers.play.replay import game_of as game_of
 from arena_wrappers.play.replay import next_state as next_state
 from arena_wrappers.play.replay import readable as readable
+from arena_wrappers.play.replay import recorded_steps as recorded_steps
 from arena_wrappers.play.replay import replay as replay
 from arena_wrappers.play.replay import tell_people as tell_people
 from arena_wrappers.play.replay import turn_states as turn_states

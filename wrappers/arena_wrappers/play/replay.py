@@ -56,7 +56,7 @@ def replay(
         _RecordedPolicy([turn for turn in episode.turns if turn.seat == seat])
         for seat in range(game.num_players)
     ]
-    steps = list(_steps(game, episode.actions))[:-1]
+    steps = list(recorded_steps(game, episode.actions))[:-1]
     drawn_actions = [a for state, a in steps if game.current_player(state) == CHANCE]
     plan = EpisodePlan(
         env_fn=lambda: env,
@@ -84,7 +84,7 @@ def readable(episode: Episode, game: AnyGame) -> Episode:
     if game.num_actions is not None:
         return episode
     try:
-        deque(_steps(game, episode.actions), maxlen=0)
+        deque(recorded_steps(game, episode.actions), maxlen=0)
     except ReplayError as error:
         fault = f"the record cannot be read: {error}"
         return replace(episode, lost=fault, returns=[], measures={})
@@ -116,11 +116,11 @@ def final_state(episode: Episode, game: AnyGame) -> Any:
     """
     if episode.final_state is not None:
         return episode.final_state
-    *_, (state, _) = _steps(game, episode.actions)
+    *_, (state, _) = recorded_steps(game, episode.actions)
     return state
 
 
-def _steps(game: AnyGame, record: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+def recorded_steps(game: AnyGame, record: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     """The states of a record, each with the action that followed or None."""
     state = game.initial_state()
     for number, entry in enumerate(record):
@@ -139,7 +139,7 @@ def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
     states = [turn.state for turn in episode.turns]
     if all(state is not None for state in states):
         return states
-    steps = _steps(game, episode.actions)
+    steps = recorded_steps(game, episode.actions)
     at_turns = ((s, a) for s, a in steps if game.current_player(s) != CHANCE)
     states, step = [], next(at_turns, None)
     for turn in episode.turns:

@@ -1,0 +1,134 @@
+"""Corrections of luck are unbiased with any values, and save games with good ones."""
+
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from arena_envs import make_game
+from arena_envs.game import CHANCE, TERMINAL, possible_outcomes
+from arena_eval.luck import (
+    KINDS,
+    MIN_FITTED,
+    adjusted_returns,
+    corrections_of,
+    draws_of,
+    fitted_coefficients,
+)
+
+GAMES = [
+    ("kuhn_poker", {}),
+    ("goofspiel", {"num_cards": 3}),
+    ("liars_dice", {"num_sides": 2}),
+    ("tiny_hanabi", {}),
+    ("kuhn_poker", {"num_players": 3}),
+    pytest.param("leduc_poker", {}, marks=pytest.mark.slow),
+]
+
+
+def number_of(*things) -> int:
+    return crc32(repr(things).encode())
+
+
+def behavior(game, player, state, invalid=0.0):
+    """Probabilities that differ by information set and action, from 1/7 to 7 of each other."""
+    key = game.information_state(state, player)
+    weights = [1 + number_of(key, action) % 7 for action in game.legal_actions(state)]
+    return [weight / sum(weights) for weight in weights], invalid
+
+
+def histories(game, invalid=0.0):
+    """All histories with their probabilities and returns; None forfeits."""
+
+    def walk(state, steps, probability):
+        player = game.current_player(state)
+        if player == TERMINAL:
+            yield steps, probability, game.returns(state)
+            return
+        if player == CHANCE:
+            outcomes = possible_outcomes(game, state)
+        else:
+            shares, mass = behavior(game, player, state, invalid)
+            outcomes = [
+                (action, share * (1 - mass))
+                for action, share in zip(game.legal_actions(state), shares, strict=True)
+            ]
+            if mass:
+                forfeit = [*steps, (state, None)], probability * mass
+                yield *forfeit, game.forfeit(state, player)
+        for action, share in outcomes:
+            after = game.apply(state, action)
+            yield from walk(after, [*steps, (state, action)], probability * share)
+
+    yield from walk(game.initial_state(), [], 1.0)
+
+
+def wrong_values(states):
+    return np.array([(number_of(state) % 2001 - 1000) / 100 for state in states])
+
+
+def bias(game, values_of_history, kinds=KINDS, invalid=0.0):
+    """E[sum of corrections], exactly."""
+    total = 0.0
+    for steps, probability, returns in histories(game, invalid):
+
+        def behavior_of(player, state):
+            kind = "policy" if player == 0 else "opponents"
+            return behavior(game, player, state, invalid) if kind in kinds else None
+
+        draws = [draws_of(game, steps, 0, behavior_of)]
+        total += probability * corrections_of(draws, values_of_history(returns)).sum()
+    return total
+
+
+@pytest.mark.parametrize(("name", "params"), GAMES)
+def test_wrong_values_leave_the_mean_unbiased(name, params):
+    game = make_game(name, **params)
+    assert abs(bias(game, lambda returns: wrong_values)) < 1e-12
+
+
+@pytest.mark.parametrize("kinds", [["chance"], ["chance", "opponents"]])
+def test_a_policy_with_unknown_probabilities_leaves_the_mean_unbiased(kinds):
+    assert abs(bias(make_game("kuhn_poker"), lambda _: wrong_values, kinds)) < 1e-12
+
+
+def test_invalid_replies_leave_the_mean_unbiased():
+    game = make_game("kuhn_poker")
+    assert abs(bias(game, lambda _: wrong_values, invalid=0.2)) < 1e-12
+
+
+def test_values_that_know_the_return_of_their_own_episode_are_found_to_be_biased():
+    """The trap that the tests above must see: values fitted on the episode itself."""
+
+    def own(returns):
+        return lambda states: returns[0] * (1 + wrong_values(states))
+
+    assert abs(bias(make_game("kuhn_poker"), own)) > 0.01
+
+
+def sample_of(num: int):
+    rng = np.random.default_rng(3)
+    corrections = rng.normal(size=(num, 3))
+    returns = corrections @ [0.8, 0.3, 1.5] + rng.normal(size=num)
+    return returns, corrections
+
+
+@pytest.mark.parametrize("num", [MIN_FITTED - 1, MIN_FITTED, 200])
+def test_no_coefficient_depends_on_its_own_episode(num):
+    """Coefficients that are fitted on the own fold change by more than the return."""
+    returns, corrections = sample_of(num)
+    before = adjusted_returns(returns, corrections)
+    for index in (0, 7, num - 1):
+        changed = returns.copy()
+        changed[index] += 100
+        after = adjusted_returns(changed, corrections)
+        assert after[index] - before[index] == pytest.approx(100, abs=1e-9)
+
+
+def test_coefficients_stay_within_0_and_1():
+    """The kinds that are drawn have 0.8, 0.3 and 1.5, the last of which is cut."""
+    coefficients = fitted_coefficients(*sample_of(5000))
+    assert coefficients == pytest.approx([0.8, 0.3, 1.0], abs=0.05)
+    returns, corrections = sample_of(200)
+    assert fitted_coefficients(-returns, corrections).max() == 0
+    assert fitted_coefficients(returns, 0 * corrections).max() == 0

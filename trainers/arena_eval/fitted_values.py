@@ -1,0 +1,252 @@
+"""Values of states by a small network, fitted once on games that bots play for free."""
+
+import hashlib
+import os
+import random
+import time
+import zipfile
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.bots import Bot, make_bot
+from arena_envs.bots.mcts import ISMCTS, MCTS
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, sample_chance
+from arena_wrappers import Policy
+from arena_wrappers.play import bot_of
+from arena_wrappers.play.seats import NoisyBot
+
+Array = NDArray[np.float32]
+
+FORMAT = 1  # of the cache; another number fits anew
+NUM_STATES = 40_000  # of all games that are played
+MAX_ACTIONS = 80_000  # of these games, so that long ones take no minutes
+MAX_GAMES = 8_000
+STATES_PER_GAME = 6
+NOISE = 0.3  # of the bots, so that they reach what other policies reach
+HIDDEN = 64
+NUM_EPOCHS = 30
+PATIENCE = 3  # epochs without a lower error on held-out games
+BATCH = 256
+RATE, DECAY = 2e-3, 1e-2
+HELD_OUT = 5  # every fifth game
+
+
+class NetValues:
+    """A network of two hidden layers over what all seats know.
+
+    Args:
+        game: the rules.
+        weights: matrices and offsets of the three layers, in order.
+        mean: added to the output.
+        scale: multiplies the output.
+        seconds: CPU time of play and fit.
+    """
+
+    def __init__(
+        self,
+        game: AnyGame,
+        weights: Sequence[Array],
+        mean: float,
+        scale: float,
+        seconds: float,
+    ) -> None:
+        self._game, self._weights = game, weights
+        self._mean, self._scale, self.seconds = mean, scale, seconds
+
+    def __call__(self, states: Sequence[Any]) -> NDArray[np.float64]:
+        if not states:
+            return np.zeros(0)
+        features = np.stack([state_features(self._game, state) for state in states])
+        output = _activations(self._weights, features)[-1][:, 0]
+        return output.astype(np.float64) * self._scale + self._mean
+
+
+def bot_values(
+    game: AnyGame, seat: int, opponent: Policy | None, *, max_games: int = MAX_GAMES
+) -> NetValues:
+    """Values of the seat by a network, from the cache or fitted anew.
+
+    Bots play up to `max_games` games with 30 % random actions: the opponent where it is a bot
+    without search, else the game's heuristic, else random play; the seat as the opponent does.
+    Cached in `$ARENA_CACHE/values`, by default `~/.cache/arena/values`.
+
+    Args:
+        game: the rules.
+        seat: whose returns.
+        opponent: the policy in the other seats; None if it is the seat's own.
+        max_games: games that are played.
+    """
+    if max_games < HELD_OUT:
+        raise ValueError(f"want max_games of at least {HELD_OUT}, got {max_games}")
+    path = _cache_path(game, seat, opponent, max_games)
+    if (cached := _read(path, game)) is not None:
+        return cached
+    start = time.process_time()
+    features, returns, numbers = _free_games(game, seat, opponent, max_games)
+    mean, scale = float(returns.mean()), float(returns.std()) or 1.0
+    weights = _fit(features, (returns - mean) / scale, numbers % HELD_OUT == 0)
+    seconds = time.process_time() - start
+    _write(path, weights, mean, scale, seconds)
+    return NetValues(game, weights, mean, scale, seconds)
+
+
+def state_features(game: AnyGame, state: Any) -> Array:
+    """What every seat knows, as one vector, and who is to move."""
+    player = game.current_player(state)
+    mover = np.zeros(game.num_players + 1, np.float32)
+    mover[player if player >= 0 else -1] = 1
+    views = [game.features(state, seat) for seat in range(game.num_players)]
+    return np.concatenate([mover, *views]).astype(np.float32)
+
+
+def free_bots(game: AnyGame, seat: int, opponent: Policy | None) -> list[Bot]:
+    """A bot for each seat, none of which searches."""
+    bot = None if opponent is None else bot_of(opponent)
+    if bot is None or _searches(bot):
+        bot = make_bot(game.heuristic or "random")
+        others: Bot = NoisyBot(bot, NOISE)
+    else:
+        others = bot
+    mine: Bot = NoisyBot(bot, NOISE)
+    return [mine if s == seat else others for s in range(game.num_players)]
+
+
+def _searches(bot: Bot) -> bool:
+    while isinstance(bot, NoisyBot):
+        bot = bot.inner
+    return isinstance(bot, MCTS | ISMCTS)
+
+
+def _free_games(
+    game: AnyGame, seat: int, opponent: Policy | None, max_games: int
+) -> tuple[Array, Array, NDArray[np.intp]]:
+    """Features of states, the seat's return of their games, and the numbers of the games."""
+    bots = free_bots(game, seat, opponent)
+    features: list[Array] = []
+    returns: list[float] = []
+    numbers: list[int] = []
+    num_actions = 0
+    for number in range(max_games):
+        rng = random.Random(f"free game {number}")
+        states, final = _played(game, bots, rng)
+        num_actions += len(states)
+        for state in rng.sample(states, min(STATES_PER_GAME, len(states))):
+            features.append(state_features(game, state))
+            returns.append(float(game.returns(final)[seat]))
+            numbers.append(number)
+        # a few games at least, on both sides of the split
+        is_enough = len(features) >= NUM_STATES or num_actions >= MAX_ACTIONS
+        if is_enough and number >= 2 * HELD_OUT:
+            break
+    return np.stack(features), np.array(returns, np.float32), np.array(numbers)
+
+
+def _played(
+    game: AnyGame, bots: Sequence[Bot], rng: random.Random
+) -> tuple[list[Any], Any]:
+    """The states of a game after the first one, and its last state."""
+    state, states = game.initial_state(), []
+    while (player := game.current_player(state)) != TERMINAL:
+        if player == CHANCE:
+            action = sample_chance(game, state, rng)
+        else:
+            action = bots[player](game, state, rng)
+        states.append(state)
+        state = game.apply(state, action)
+    return states[1:] or states, state
+
+
+def _fit(features: Array, targets: Array, held_out: NDArray[np.bool_]) -> list[Array]:
+    """Weights with the least squared error on the held-out games; Adam with weight decay."""
+    rng = np.random.default_rng(0)
+    sizes = [features.shape[1], HIDDEN, HIDDEN, 1]
+    weights: list[Array] = []
+    for num_inputs, num_outputs in pairwise(sizes):
+        scale = np.sqrt(2 / num_inputs)
+        matrix = rng.normal(0, scale, (num_inputs, num_outputs)).astype(np.float32)
+        weights += [matrix, np.zeros(num_outputs, np.float32)]
+    means, squares = ([np.zeros_like(w) for w in weights] for _ in range(2))
+    best, least, num_worse, step = weights, np.inf, 0, 0
+    rows = np.flatnonzero(~held_out)
+    for _ in range(NUM_EPOCHS):
+        order = rng.permutation(rows)
+        for start in range(0, len(order), BATCH):
+            batch, step = order[start : start + BATCH], step + 1
+            gradients = _gradients(weights, features[batch], targets[batch])
+            for index, gradient in enumerate(gradients):
+                means[index] += 0.1 * (gradient - means[index])
+                squares[index] += 0.001 * (gradient**2 - squares[index])
+                mean = means[index] / (1 - 0.9**step)
+                square = squares[index] / (1 - 0.999**step)
+                change = mean / (np.sqrt(square) + 1e-8) + DECAY * weights[index]
+                weights[index] = (weights[index] - RATE * change).astype(np.float32)
+        output = _activations(weights, features[held_out])[-1][:, 0]
+        error = float(np.mean((output - targets[held_out]) ** 2))
+        num_worse = 0 if error < least else num_worse + 1
+        if error < least:
+            best, least = list(weights), error
+        if num_worse > PATIENCE:
+            break
+    return best
+
+
+def _activations(weights: Sequence[Array], features: Array) -> list[Array]:
+    """Inputs, both hidden layers (ReLU) and the output."""
+    layers = [features]
+    for index in range(0, len(weights), 2):
+        output = layers[-1] @ weights[index] + weights[index + 1]
+        is_last = index == len(weights) - 2
+        layers.append(output if is_last else np.maximum(output, 0))
+    return layers
+
+
+def _gradients(
+    weights: Sequence[Array], features: Array, targets: Array
+) -> list[Array]:
+    """Gradients of half the mean squared error."""
+    layers = _activations(weights, features)
+    delta: Array = (layers[-1] - targets[:, None]) / np.float32(len(targets))
+    gradients: list[Array] = []
+    for index in range(len(weights) - 2, -1, -2):
+        inputs = layers[index // 2]
+        gradients = [inputs.T @ delta, np.asarray(delta.sum(axis=0)), *gradients]
+        delta = np.where(inputs > 0, delta @ weights[index].T, np.float32(0))
+    return gradients
+
+
+def _cache_path(
+    game: AnyGame, seat: int, opponent: Policy | None, max_games: int
+) -> Path:
+    folder = os.environ.get("ARENA_CACHE")
+    users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    name = "" if opponent is None else opponent.name
+    key = repr((FORMAT, type(game), game, seat, name, max_games))
+    digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+    return (Path(folder) if folder else users / "arena") / "values" / f"{digest}.npz"
+
+
+def _read(path: Path, game: AnyGame) -> NetValues | None:
+    """The values of a file; None without one, or with one that cannot be read."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            weights = [arrays[f"weights_{i}"] for i in range(6)]
+            mean, scale, seconds = (float(x) for x in arrays["numbers"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    return NetValues(game, weights, mean, scale, seconds)
+
+
+def _write(
+    path: Path, weights: Sequence[Array], mean: float, scale: float, seconds: float
+) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    arrays: dict[str, Any] = {f"weights_{i}": w for i, w in enumerate(weights)}
+    with open(part, "wb") as file:
+        np.savez(file, numbers=np.array([mean, scale, seconds]), **arrays)
+    os.replace(part, path)

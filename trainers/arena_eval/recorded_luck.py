@@ -1,0 +1,264 @@
+"""Corrections of luck of recorded episodes, by the best values that a game has."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import AnyGame, bounds_of
+from arena_eval.baselines import is_small
+from arena_eval.exploit import SHORT, reads_no_prompt
+from arena_eval.luck import (
+    MIN_FITTED,
+    Adjusted,
+    Behavior,
+    Draw,
+    adjusted_mean,
+    adjusted_returns,
+    adjusted_to,
+    corrections_of,
+    draws_of,
+)
+from arena_eval.result_rows import ResultRow
+from arena_eval.values import StateValues, values
+from arena_wrappers import (
+    Episode,
+    Policy,
+    PromptWrapper,
+    TurnRequest,
+    without_lost,
+)
+from arena_wrappers.play import bot_of, recorded_steps
+
+Floats = NDArray[np.float64]
+EXACT_VALUES, FITTED_VALUES = "solver", "bots"
+
+
+class LuckCorrections:
+    """Corrections of recorded episodes of one policy against one opponent.
+
+    Args:
+        wrapper: the environment with its prompts.
+        policy: the evaluated one.
+        opponent: in the other seats; "self" for the same policy.
+        num_episodes: of each seat. From `MIN_FITTED` on values may be fitted.
+        values_name: of `arena_eval.values`; None chooses exact values in small games, else, of a
+            policy that is no free bot, fitted ones.
+    """
+
+    def __init__(
+        self,
+        wrapper: PromptWrapper,
+        policy: Policy,
+        opponent: Policy | Literal["self"],
+        num_episodes: int,
+        values_name: str | None = None,
+    ) -> None:
+        self._wrapper, self._game = wrapper, wrapper.env.game
+        self._policy = policy
+        self._opponent = policy if opponent == "self" else opponent
+        self._other = None if opponent == "self" else opponent
+        self.name = values_name or self._chosen_values(num_episodes)
+        self._values: dict[int, StateValues] = {}
+        self._behaviors: dict[tuple[int, Any], Behavior] = {}
+
+    @property
+    def seconds(self) -> float:
+        """CPU time that fitting took, of all seats together."""
+        return sum(one.seconds for one in self._values.values())
+
+    def by_seed(self, seat: int, episodes: Sequence[Episode]) -> dict[int, Floats]:
+        """The corrections of a seat in each episode, by its seed.
+
+        Empty without values, or without a draw whose probabilities are known.
+        """
+        if self.name is None or not episodes:
+            return {}
+        draws = [self._draws(seat, episode) for episode in episodes]
+        if not any(draws):
+            return {}
+        if seat not in self._values:
+            self._values[seat] = values.make(
+                self.name, game=self._game, seat=seat, opponent=self._other
+            )
+        sums = corrections_of(draws, self._values[seat])
+        return {episode.seed: row for episode, row in zip(episodes, sums, strict=True)}
+
+    def _chosen_values(self, num_episodes: int) -> str | None:
+        if is_small(self._game):
+            return EXACT_VALUES
+        if num_episodes < MIN_FITTED or bot_of(self._policy) is not None:
+            return None
+        return FITTED_VALUES
+
+    def _draws(self, seat: int, episode: Episode) -> list[Draw]:
+        def behavior_of(player: int, state: Any) -> Behavior | None:
+            policy = self._policy if player == seat else self._opponent
+            return self._behavior(policy, player, state)
+
+        steps = steps_of(self._game, episode)
+        return draws_of(self._game, steps, seat, behavior_of)
+
+    def _behavior(self, policy: Policy, player: int, state: Any) -> Behavior | None:
+        """Probabilities of a bot or an array; None of other policies and in language games."""
+        if self._game.num_actions is None or not reads_no_prompt(policy):
+            return None
+        if self._wrapper.on_invalid != "forfeit":
+            return None
+        key = id(policy), (player, self._game.information_state(state, player))
+        if key not in self._behaviors:
+            scoring: Any = policy
+            request = TurnRequest.at(self._game, state, SHORT)
+            ((shares, invalid),) = scoring.action_probs([request])
+            self._behaviors[key] = shares, invalid
+        return self._behaviors[key]
+
+
+def steps_of(game: AnyGame, episode: Episode) -> list[tuple[Any, Any]]:
+    """Each state of an episode with the action that followed; None for an invalid reply.
+
+    Of episodes where an invalid reply is the decision of a turn (`on_invalid="forfeit"`).
+    """
+    turns = iter(episode.turns)
+    steps = []
+    for state, action in recorded_steps(game, episode.actions):
+        if game.current_player(state) >= 0:
+            turn = next(turns, None)
+            if turn is None:  # a limit of turns ended the episode
+                break
+            steps.append((state, None if turn.invalid is not None else action))
+        elif action is not None:
+            steps.append((state, action))
+    return steps
+
+
+Lineup = tuple[str, str]  # role of the evaluated policy, name of its opponent
+
+
+class LuckByLineup:
+    """The luck of all lineups of an evaluation.
+
+    Args:
+        wrapper: the environment with its prompts.
+        values_name: of `arena_eval.values`, "auto", or None to take no luck out.
+    """
+
+    def __init__(self, wrapper: PromptWrapper, values_name: str | None) -> None:
+        if values_name not in (None, "auto"):
+            values.read(values_name)
+        self._wrapper, self._values_name = wrapper, values_name
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all lineups."""
+        self._corrections: dict[Lineup, dict[int, Floats]] = {}
+        self._luck: dict[Lineup, LuckCorrections] = {}
+
+    def rows(
+        self,
+        role: str,
+        policy: Policy,
+        opponent: Policy | Literal["self"],
+        episodes: Mapping[int, Sequence[Episode]],
+        rows: Sequence[ResultRow],
+    ) -> list[ResultRow]:
+        """The rows of a lineup with the luck taken out, where that helps.
+
+        Args:
+            role: of the policy.
+            policy: the evaluated one.
+            opponent: in the other seats.
+            episodes: by seat of the policy, in order of seeds.
+            rows: of each seat, and of all.
+        """
+        if self._values_name is None:
+            return [*rows]
+        luck = LuckCorrections(
+            self._wrapper,
+            policy,
+            opponent,
+            len(next(iter(episodes.values()))),
+            None if self._values_name == "auto" else self._values_name,
+        )
+        by_seat = {
+            seat: luck.by_seed(seat, without_lost(played))
+            for seat, played in episodes.items()
+        }
+        name = opponent if isinstance(opponent, str) else opponent.name
+        seeds = [seed for seed in by_seat[min(by_seat)] if _is_in_all(seed, by_seat)]
+        self._luck[role, name] = luck
+        self._corrections[role, name] = {
+            seed: np.mean([rows[seed] for rows in by_seat.values()], axis=0)
+            for seed in seeds
+        }
+        return [self._row(row, luck, episodes, by_seat) for row in rows]
+
+    def _row(
+        self,
+        row: ResultRow,
+        luck: LuckCorrections,
+        episodes: Mapping[int, Sequence[Episode]],
+        by_seat: Mapping[int, Mapping[int, Floats]],
+    ) -> ResultRow:
+        seats = [*by_seat] if row.seat == "all" else [row.seat]
+        chosen = {seat: by_seat[seat] for seat in seats}
+        returns = {
+            seat: {e.seed: e.returns[seat] for e in without_lost(episodes[seat])}
+            for seat in seats
+        }
+        seeds = [seed for seed in chosen[seats[0]] if _is_in_all(seed, chosen)]
+        if not seeds:
+            return row
+        adjusted = adjusted_mean(
+            np.array([[returns[s][seed] for s in seats] for seed in seeds]).mean(
+                axis=1
+            ),
+            np.array([[chosen[s][seed] for s in seats] for seed in seeds]).mean(axis=1),
+            bounds_of(self._wrapper.env.game),
+            str(luck.name),
+            luck.seconds,
+        )
+        return replace(row, adjusted=adjusted)
+
+    def difference(
+        self,
+        lineups: Sequence[Lineup],
+        means: Mapping[int, float],
+        base_means: Mapping[int, float],
+        bound: float,
+    ) -> Adjusted | None:
+        """The paired difference of two lineups with the luck taken out; None if it does not help.
+
+        Args:
+            lineups: the first, and the one that is subtracted.
+            means: of the first over its seats, by seed.
+            base_means: of the other.
+            bound: largest possible difference.
+        """
+        gaps: list[Floats] = []
+        corrected: list[Floats] = []
+        for lineup, returns in zip(lineups, (means, base_means), strict=True):
+            corrections = self._corrections.get(lineup)
+            if not corrections:
+                return None
+            seeds = sorted(means.keys() & base_means.keys())
+            if any(seed not in corrections for seed in seeds):
+                return None
+            values_of_seeds = np.array([returns[seed] for seed in seeds])
+            rows = np.array([corrections[seed] for seed in seeds])
+            gaps.append(values_of_seeds)
+            corrected.append(adjusted_returns(values_of_seeds, rows))
+        luck = [self._luck[lineup] for lineup in lineups]
+        return adjusted_to(
+            gaps[0] - gaps[1],
+            corrected[0] - corrected[1],
+            (-bound, bound),
+            str(luck[0].name),
+            sum(one.seconds for one in luck),
+        )
+
+
+def _is_in_all(seed: int, by_seat: Mapping[int, Mapping[int, Floats]]) -> bool:
+    return all(seed in rows for rows in by_seat.values())

@@ -1,0 +1,159 @@
+"""Values of states that take luck out of returns, by name (`arena.values`).
+
+A maker gets the rules, the evaluated seat and the policy in the other seats, and gives a function
+of states that are not terminal. Poor values cost games and add no bias, see `luck`.
+
+| Name | Values | Needs |
+|---|---|---|
+| `solver` | exact, where the evaluated seat plays the game's solver | at most 30,000 states |
+| `bots` | of a small network that is fitted once on games that bots play for free | features |
+
+Other distributions name theirs in the entry-point group `arena.values`.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.doors import Door, broken
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes, random_states
+from arena_envs.solvers import Key, uniform_table
+from arena_eval.baselines import MAX_SOLVED_STATES, is_small, prepared, solver_of
+from arena_eval.exploit import SHORT, is_tabular, tabular
+from arena_wrappers import Policy
+
+Floats = NDArray[np.float64]
+
+
+class StateValues(Protocol):
+    """Values of states for one seat.
+
+    Attributes:
+        seconds: CPU time that fitting took, also if it was in an earlier run.
+    """
+
+    seconds: float
+
+    def __call__(self, states: Sequence[Any]) -> Floats:
+        """float64[n], finite; the same for the same state, whatever stands beside it."""
+
+
+_HERE = "arena_eval.values"
+values: Door[StateValues] = Door(
+    "kind of values",
+    "arena.values",
+    {
+        "solver": f"{_HERE}:solver_values",
+        "bots": "arena_eval.fitted_values:bot_values",
+    },
+    given=("game", "seat", "opponent"),
+    kit=f"{_HERE}:check_values",
+    extra="eval",
+)
+
+
+class TableValues:
+    """Exact values where each seat plays by a table.
+
+    Args:
+        game: the rules.
+        seat: whose returns.
+        table: probabilities of the legal actions in each information set.
+    """
+
+    seconds = 0.0
+
+    def __init__(
+        self, game: AnyGame, seat: int, table: Mapping[Key, Sequence[float]]
+    ) -> None:
+        self._game, self._seat, self._table = game, seat, table
+        self._known: dict[Any, float] = {}
+
+    def __call__(self, states: Sequence[Any]) -> Floats:
+        return np.array([self._value(state) for state in states], float)
+
+    def _value(self, state: Any) -> float:
+        if state not in self._known:
+            self._known[state] = self._mean(state)
+        return self._known[state]
+
+    def _mean(self, state: Any) -> float:
+        game, player = self._game, self._game.current_player(state)
+        if player == TERMINAL:
+            return float(game.returns(state)[self._seat])
+        if player == CHANCE:
+            return sum(
+                share * self._value(game.apply(state, outcome))
+                for outcome, share in possible_outcomes(game, state)
+            )
+        row = self._table[player, game.information_state(state, player)]
+        return sum(
+            share * self._value(game.apply(state, action))
+            for action, share in zip(game.legal_actions(state), row, strict=True)
+            if share > 0
+        )
+
+
+def solver_values(game: AnyGame, seat: int, opponent: Policy | None) -> TableValues:
+    """Exact values where the seat plays the game's solver, and the others their own policy.
+
+    A seat without a solver plays at random, and others without known probabilities play as the
+    seat does.
+
+    Raises:
+        ValueError: the game has more than `MAX_SOLVED_STATES` states.
+    """
+    if not is_small(game):
+        raise ValueError(
+            f"want a game of at most {MAX_SOLVED_STATES:,} states for the values 'solver', "
+            f"got {game!r:.80}; take 'bots'"
+        )
+    spec = solver_of(game)
+    solver: Any = None if spec is None else prepared(spec, game)
+    is_known = solver is not None and is_tabular(solver)
+    table = dict(tabular(solver, game, SHORT)[0] if is_known else uniform_table(game))
+    if opponent is not None and is_tabular(opponent):
+        known: Any = opponent
+        rows = tabular(known, game, SHORT)[0]
+        table |= {key: row for key, row in rows.items() if key[0] != seat}
+    return TableValues(game, seat, table)
+
+
+def check_values(make: Any, game: AnyGame) -> None:
+    """Makes values of each seat of a game and looks at those of random states.
+
+    | promise | what is checked |
+    |---|---|
+    | numbers | one finite number for each state |
+    | pure | the same number in another order, and for a part of the states |
+    | seconds | a number of at least 0 |
+
+    Args:
+        make: a function of `game`, `seat` and `opponent`.
+        game: the rules.
+
+    Raises:
+        BrokenPromise: names the first promise that is broken.
+    """
+    states = [
+        state
+        for seed in range(5)
+        for state, _ in random_states(game, random.Random(seed))
+    ]
+    for seat in range(game.num_players):
+        values_of = make(game=game, seat=seat, opponent=None)
+        numbers = np.asarray(values_of(states))
+        if numbers.shape != (len(states),) or not np.isfinite(numbers).all():
+            broken("numbers", f"{len(states)} states give {numbers!r:.80}")
+        again = np.asarray(values_of(states[::-1]))[::-1]
+        first = np.asarray(values_of(states[:1]))
+        # a matrix product rounds by its size
+        if not np.allclose(numbers, again, atol=1e-4):
+            broken("pure", "another order of the states gives other values")
+        if not np.allclose(numbers[:1], first, atol=1e-4):
+            broken("pure", "a state alone has another value")
+        if not values_of.seconds >= 0:
+            broken("seconds", f"want a number of at least 0, got {values_of.seconds!r}")
