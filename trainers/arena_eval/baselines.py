@@ -82,12 +82,12 @@ def prepared(policy: Policy | str, game: AnyGame) -> Policy:
     Raises:
         ValueError: unknown string, or the bot refuses the game, such as one too large.
     """
-    made = as_policy(policy)
-    inner = without_noise(made)
+    player = as_policy(policy)
+    inner = without_noise(player)
     scorer: Any = getattr(inner, "options", {}).get("scorer")
     if callable(scorer) or isinstance(inner, BotPolicy):
         states = random_states(game, random.Random(0))
-        state, seat = next((one for one in states if one[1] >= 0), (None, -1))
+        state, seat = next((pair for pair in states if pair[1] >= 0), (None, -1))
         if seat < 0:
             raise ValueError(f"{game!r} ended before the first turn")
         r = TurnRequest.at(game, state, PromptOptions())
@@ -96,7 +96,7 @@ def prepared(policy: Policy | str, game: AnyGame) -> Policy:
         else:
             view = TurnView(game, r.seat, r.messages, r.legal, [], r.seed, r)
             scorer(view, [r.wrap(r.legal[0])])
-    return made
+    return player
 
 
 def is_small(game: AnyGame) -> bool:

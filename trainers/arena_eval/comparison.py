@@ -65,7 +65,7 @@ def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:
         return "unknown"
     if game in trained:
         return "trained"
-    rules = {type(innermost(one)) for one in trained}
+    rules = {type(innermost(trained_game)) for trained_game in trained}
     return "sibling" if type(innermost(game)) in rules else "held out"
 
 
@@ -140,31 +140,39 @@ class ComparisonPlan:
 
     def _play(self, plan: EvaluationPlan) -> Evaluation:
         before = self._num_done
-        found = plan.run(
+        evaluation = plan.run(
             lambda done, _: self._progress(before + done, self._total), write=False
         )
-        self._found.append(found.to_dict())
+        self._found.append(evaluation.to_dict())
         self._num_done += plan.num_episodes
         self.unanswered += plan.unanswered()
-        self.warnings |= dict.fromkeys(found.warnings)
-        return found
+        self.warnings |= dict.fromkeys(evaluation.warnings)
+        return evaluation
 
-    def _records(self, env: GameEnv, found: Evaluation) -> Iterator[Record]:
-        for one in found.differences:
-            last = {r.role: r for r in found.rows if r.opponent in (one.opponent, "")}
+    def _records(self, env: GameEnv, evaluation: Evaluation) -> Iterator[Record]:
+        for difference in evaluation.differences:
+            last = {
+                r.role: r
+                for r in evaluation.rows
+                if r.opponent in (difference.opponent, "")
+            }
             random = last.get("uniform")
-            own = env.game.num_players if one.opponent == "self" else 1
-            times = env.game.num_players // own
+            num_seats = env.game.num_players if difference.opponent == "self" else 1
+            times = env.game.num_players // num_seats
             yield {
-                **{"against": one.opponent, "role": "difference"},
-                "policy": f"{last['policy'].policy} less {one.base}",
-                **{"num_seeds": one.num_seeds, "value": one.difference},
-                **{"low": one.low, "high": one.high, "is_exact": one.is_exact},
+                **{"against": difference.opponent, "role": "difference"},
+                "policy": f"{last['policy'].policy} less {difference.base}",
+                **{"num_seeds": difference.num_seeds, "value": difference.difference},
+                **{
+                    "low": difference.low,
+                    "high": difference.high,
+                    "is_exact": difference.is_exact,
+                },
             }
             for role, row in last.items():
-                name = {"against": one.opponent, "role": ROLES.get(role, role)}
-                yield name | _record(row, random, own, times)
-                if self._equal_tokens and own > 1 and role in SOLO:
+                name = {"against": difference.opponent, "role": ROLES.get(role, role)}
+                yield name | _record(row, random, num_seats, times)
+                if self._equal_tokens and num_seats > 1 and role in SOLO:
                     name["role"] = SOLO[role]
                     for num, alone in self._solo(role, env, row):
                         more = {"num_samples": num}
@@ -185,13 +193,15 @@ class ComparisonPlan:
             self._total += plan.num_episodes
             return self._play(plan).rows[-1]
 
-        one = played(1)
-        if not team.num_tokens or not one.num_tokens:
-            told = f"--equal-tokens leaves out {team.policy}, which reports no tokens"
-            self.warnings[told] = None
+        single = played(1)
+        if not team.num_tokens or not single.num_tokens:
+            warning = (
+                f"--equal-tokens leaves out {team.policy}, which reports no tokens"
+            )
+            self.warnings[warning] = None
             return
-        num = max(1, int(team.num_tokens * rules.num_players / one.num_tokens))
-        yield num, (played(num) if num > 1 else one)
+        num = max(1, int(team.num_tokens * rules.num_players / single.num_tokens))
+        yield num, (played(num) if num > 1 else single)
 
 
 def _record(
@@ -214,8 +224,8 @@ def _record(
 
 def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
     """All records, whose `trained_on` names games; a difference comes first in its game."""
-    differences = [one for one in records if one["role"] == "difference"]
-    num_sampled = sum(not one.get("is_exact") for one in differences)
+    differences = [record for record in records if record["role"] == "difference"]
+    num_sampled = sum(not record.get("is_exact") for record in differences)
     games = ", ".join(differences[0]["trained_on"]) or "unknown; give --trained-on GAME"
     table = Table(
         title=differences[0]["policy"],
@@ -227,20 +237,20 @@ def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(head, overflow="fold")
     for head in ("n", "return (95 %)", "tokens", "per point", "invalid", "lost"):
         table.add_column(head, justify="right")
-    for one in records:
-        num = one.get("num_samples", 1)
-        costs = [one.get("tokens"), one.get("tokens_per_point")]
-        ends = f"{one['low']:z.3f} to {one['high']:z.3f}"
-        if one.get("is_exact"):
+    for record in records:
+        num = record.get("num_samples", 1)
+        costs = [record.get("tokens"), record.get("tokens_per_point")]
+        ends = f"{record['low']:z.3f} to {record['high']:z.3f}"
+        if record.get("is_exact"):
             ends = "exact"
         cells = [
-            *(one["game"], one["level"], one["against"]),
-            f"{one['role']} of {num}" if num > 1 else one["role"],
-            str(one["num_seeds"]),
-            f"{one['value']:z.3f} ({ends})",
+            *(record["game"], record["level"], record["against"]),
+            f"{record['role']} of {num}" if num > 1 else record["role"],
+            str(record["num_seeds"]),
+            f"{record['value']:z.3f} ({ends})",
             *("-" if cost is None else f"{cost:.1f}" for cost in costs),
-            f"{one['invalid']:.1%}" if "invalid" in one else "",
-            str(one.get("num_lost", "")),
+            f"{record['invalid']:.1%}" if "invalid" in record else "",
+            str(record.get("num_lost", "")),
         ]
         table.add_row(*cells)
     return table
@@ -298,41 +308,43 @@ def attributed(
         ValueError: the seats are no team, or more than `MAX_EXACT` without `num_permutations`.
         NoReplyError: every seed has a lost episode.
     """
-    env, given = env_of(game), dict(prompt or {})
+    env, prompt_options = env_of(game), dict(prompt or {})
     team = _team(env.game, seats, num_permutations)
     if len(policies) != 3:
         raise ValueError(
             f"want three policies, got {len(policies)}: name past:RUN@STEP"
         )
-    made = [prepared(one, env.game) for one in policies]
-    wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **given})
+    players = [prepared(spec, env.game) for spec in policies]
+    wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **prompt_options})
     steps = {seed: steps_of(team, num_permutations, seed) for seed in seeds}
     pairs = ((seed, j, j | {s}) for seed, joins in steps.items() for s, j, _ in joins)
     keys = [*dict.fromkeys((seed, c) for seed, *both in pairs for c in both)]
-    paid = _paid(made, keys, wrapper, given, team, timeout)
-    lost = {seed for seed, _ in {*keys} - {*paid}}
+    team_returns = _paid(players, keys, wrapper, prompt_options, team, timeout)
+    lost = {seed for seed, _ in {*keys} - {*team_returns}}
     if len(lost) == len(seeds):
         raise NoReplyError("each seed has a lost episode")
     shares = {
         seat: [
-            _share(seat, seed, steps[seed], paid) for seed in seeds if seed not in lost
+            _share(seat, seed, steps[seed], team_returns)
+            for seed in seeds
+            if seed not in lost
         ]
         for seat in team
     }
     low, high = bounds_of(env.game)
     records = [
-        {"seat": seat, "num_seeds": len(each), "value": fmean(each)}
-        | dict(zip(("low", "high"), paired_interval(each, high - low), strict=True))
-        for seat, each in shares.items()
+        {"seat": seat, "num_seeds": len(values), "value": fmean(values)}
+        | dict(zip(("low", "high"), paired_interval(values, high - low), strict=True))
+        for seat, values in shares.items()
     ]
-    return records, len(keys) - len(paid)
+    return records, len(keys) - len(team_returns)
 
 
 def _paid(
-    made: Sequence[Policy],
+    players: Sequence[Policy],
     keys: Sequence[tuple[int, frozenset[int]]],
     wrapper: PromptWrapper,
-    given: dict[str, Any],
+    prompt_options: dict[str, Any],
     team: Sequence[int],
     timeout: float | None,
 ) -> dict[tuple[int, frozenset[int]], float]:
@@ -341,8 +353,8 @@ def _paid(
     plans = []
     for seed, coalition in keys:
         index = [0 if s in coalition else 1 + (s not in team) for s in range(num)]
-        lineup = [made[i] for i in index]
-        prompts = given_prompts(lineup, given)
+        lineup = [players[i] for i in index]
+        prompts = given_prompts(lineup, prompt_options)
         plans.append(EpisodePlan(wrapper.clone, lineup, seed, prompts=prompts))
     return {
         keys[index]: fmean(episode.returns[seat] for seat in team)
@@ -352,19 +364,21 @@ def _paid(
 
 
 def _share(
-    seat: int, seed: int, steps: Sequence[Step], paid: Mapping[Any, float]
+    seat: int, seed: int, steps: Sequence[Step], team_returns: Mapping[Any, float]
 ) -> float:
     """The value of a seat in a seed, by the returns of coalitions."""
     joins = [(joined, weight) for s, joined, weight in steps if s == seat]
-    return sum(w * (paid[seed, j | {seat}] - paid[seed, j]) for j, w in joins)
+    return sum(
+        w * (team_returns[seed, j | {seat}] - team_returns[seed, j]) for j, w in joins
+    )
 
 
 def _team(
     game: AnyGame, seats: Sequence[int] | None, num_permutations: int | None
 ) -> Sequence[int]:
     """The seats, by default the team of seat 0; checked."""
-    own = [s for s, team in enumerate(game.teams) if team == game.teams[0]]
-    found = checked_seats(game, seats or own)
+    first_team = [s for s, team in enumerate(game.teams) if team == game.teams[0]]
+    found = checked_seats(game, seats or first_team)
     if len(found) < 2:
         raise ValueError(
             f"want a team of two seats at least, got {[*found]}; name seats with --seat"
@@ -381,7 +395,7 @@ def seats_table(records: Sequence[Record], title: str) -> Table:
     """The records of `attributed`."""
     look: Any = {"caption_justify": "left", "box": box.SIMPLE_HEAD}
     table = Table("seat", "n", "value (95 %)", title=title, caption=SEATS, **look)
-    for one in records:
+    for record in records:
         text = "{seat}|{num_seeds}|{value:z.3f} ({low:z.3f} to {high:z.3f})"
-        table.add_row(*text.format(**one).split("|"))
+        table.add_row(*text.format(**record).split("|"))
     return table

@@ -117,11 +117,13 @@ def repetition_warnings(
 
 def _has_more(make: Callable[[], PromptWrapper], few: int, num_episodes: int) -> bool:
     """Whether `num_episodes` episodes of random play have more than `few` distinct games."""
-    seen: set[str] = set()
+    distinct: set[str] = set()
     for start in range(0, num_episodes, STEP):
         seeds = range(start, min(start + STEP, num_episodes))
-        seen |= {json.dumps(list(e.actions)) for e in play(make, RandomPolicy(), seeds)}
-        if len(seen) > few:
+        distinct |= {
+            json.dumps(list(e.actions)) for e in play(make, RandomPolicy(), seeds)
+        }
+        if len(distinct) > few:
             return True
     return False
 
@@ -174,16 +176,16 @@ class Difference:
 
 
 def opponents_of(
-    game: AnyGame, given: Sequence[Policy | str] = ()
+    game: AnyGame, opponents: Sequence[Policy | str] = ()
 ) -> list[Policy | str]:
     """The given opponents, or random play; in cooperative talk also the policy itself.
 
     There the default is a stranger: the bot that the game declares as `heuristic`.
     """
     if game.kind != "cooperative" or game.num_actions is not None:
-        return [*given] or ["random"]
-    strangers = [*given] or [game.heuristic or "random"]
-    return ["self", *(one for one in strangers if one != "self")]
+        return [*opponents] or ["random"]
+    strangers = [*opponents] or [game.heuristic or "random"]
+    return ["self", *(opponent for opponent in strangers if opponent != "self")]
 
 
 @dataclass(frozen=True)
@@ -244,10 +246,10 @@ def evaluate(
     >>> [(row.seat, row.num_episodes) for row in found.rows]
     [(0, 20), (1, 20), ('all', 40)]
     """
-    found = EvaluationPlan(policy, game, *args, **options).run(progress)
-    for text in found.warnings:
+    evaluation = EvaluationPlan(policy, game, *args, **options).run(progress)
+    for text in evaluation.warnings:
         warnings.warn(text, stacklevel=2)
-    return found
+    return evaluation
 
 
 class EvaluationPlan:
@@ -324,8 +326,8 @@ class EvaluationPlan:
         self.name = env.id or type(rules).__name__
         self._seats = checked_seats(rules, seats)
         self._given = dict(prompt or {})
-        how = {"on_invalid": "forfeit", **(defaults or {}), **self._given}
-        self._wrapper = PromptWrapper(env, **how)
+        wrapper_options = {"on_invalid": "forfeit", **(defaults or {}), **self._given}
+        self._wrapper = PromptWrapper(env, **wrapper_options)
         self._policy = prepared(policy, rules)
         self._base = None if base is None else prepared(base, rules)
         self._is_same = base == policy
@@ -348,10 +350,10 @@ class EvaluationPlan:
         return range(stop, stop + min(TRIAL, len(self._seeds)))
 
     def _add_baselines(self, with_solver: bool) -> None:
-        for one in self._opponents:
-            if one != "self" and getattr(one, "is_person", False):
+        for opponent in self._opponents:
+            if opponent != "self" and getattr(opponent, "is_person", False):
                 raise ValueError(
-                    f"want baselines=False (--no-baselines) with opponent {one.name!r}, "
+                    f"want baselines=False (--no-baselines) with opponent {opponent.name!r}, "
                     "because each baseline plays all episodes against it"
                 )
         self._baselines["uniform"] = make_policy("random")
@@ -382,7 +384,7 @@ class EvaluationPlan:
         ]
         rows = [*map(self._made_exact, played)]
         sampled = [row for row in rows if not row.is_exact]
-        found = Evaluation(
+        evaluation = Evaluation(
             self.name,
             params_of(self.rules),
             self.rules.known_value or "",
@@ -393,8 +395,8 @@ class EvaluationPlan:
             self._differences(played),
         )
         if self._log is not None and write:
-            append_results(self._log.path, [found.to_dict()])
-        return found
+            append_results(self._log.path, [evaluation.to_dict()])
+        return evaluation
 
     def unanswered(self) -> tuple[str, ...]:
         """A clause for each policy that lost episodes in the last `run`."""
@@ -409,25 +411,27 @@ class EvaluationPlan:
         if self._constants:
             entries["constant"] = self._best_constant(opponent)
         name = opponent if isinstance(opponent, str) else opponent.name
-        found = {}
+        rows_by_role = {}
         for role, entry in entries.items():
             episodes: Episodes = self._play(entry, opponent, self._seeds, self._log)
             again = episodes
             if self._base is not None and role in ("policy", "base"):
                 episodes, again = self._replayed(episodes)
-            found[role] = rows_of(self.rules, entry.name, role, name, episodes)
+            rows_by_role[role] = rows_of(self.rules, entry.name, role, name, episodes)
             if outcomes := self._exact_outcomes_of(entry, opponent):
                 self._exact_outcomes[
                     role, name if self.rules.num_players > 1 else ""
                 ] = outcomes
             elif role in ("policy", "base"):
-                found[role] = self._luck.rows(
-                    role, entry, opponent, episodes, found[role]
+                rows_by_role[role] = self._luck.rows(
+                    role, entry, opponent, episodes, rows_by_role[role]
                 )
             if role == "policy":
-                found[role] = [self._measured(row, episodes) for row in found[role]]
+                rows_by_role[role] = [
+                    self._measured(row, episodes) for row in rows_by_role[role]
+                ]
             self._by_seed[role, name] = _means_by_seed(again)
-        rows = [row for role_rows in found.values() for row in role_rows]
+        rows = [row for role_rows in rows_by_role.values() for row in role_rows]
         return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
 
     def _exact_outcomes_of(
@@ -449,11 +453,11 @@ class EvaluationPlan:
         """The row of a seat with the measures that were asked for."""
         if row.seat == "all" or not self._measures:
             return row
-        kept = without_lost(episodes[row.seat])
-        found = dict(row.measures)
+        answered = without_lost(episodes[row.seat])
+        estimates = dict(row.measures)
         for measure in self._measures:
-            found |= measure(kept, self.rules, row.seat)
-        return replace(row, measures=found)
+            estimates |= measure(answered, self.rules, row.seat)
+        return replace(row, measures=estimates)
 
     def _replayed(self, episodes: Episodes) -> tuple[Episodes, Episodes]:
         """The episodes, and as their records are played again: with these replies, by the rules.
@@ -479,13 +483,13 @@ class EvaluationPlan:
         return whole, played
 
     def _partners(self) -> tuple[Difference, ...]:
-        own = self._by_seed.get(("policy", "self"), {})
+        self_play = self._by_seed.get(("policy", "self"), {})
         return tuple(
             self._exact_difference(
                 self._paired(
                     name,
                     self._policy.name,
-                    own,
+                    self_play,
                     mixed,
                     (("policy", "self"), ("policy", name)),
                 ),
@@ -495,23 +499,25 @@ class EvaluationPlan:
             for (role, name), mixed in self._by_seed.items()
             if self.rules.kind == "cooperative"
             and (role, name != "self") == ("policy", True)
-            if own.keys() & mixed.keys()
+            if self_play.keys() & mixed.keys()
         )
 
     def _paired(
         self,
         name: str,
         base: str,
-        own: Mapping[int, float],
-        other: Mapping[int, float],
+        returns: Mapping[int, float],
+        base_returns: Mapping[int, float],
         lineups: tuple[Lineup, Lineup],
     ) -> Difference:
         low, high = bounds_of(self.rules)
-        seeds = sorted(own.keys() & other.keys())
-        gaps = [own[seed] - other[seed] for seed in seeds]
+        seeds = sorted(returns.keys() & base_returns.keys())
+        gaps = [returns[seed] - base_returns[seed] for seed in seeds]
         ends = paired_interval(gaps, high - low)
-        adjusted = self._luck.difference(lineups, own, other, high - low)
-        value, mixed = (fmean(each[s] for s in seeds) for each in (own, other))
+        adjusted = self._luck.difference(lineups, returns, base_returns, high - low)
+        value, mixed = (
+            fmean(values[s] for s in seeds) for values in (returns, base_returns)
+        )
         return Difference(
             opponent=name,
             base=base,
@@ -530,31 +536,36 @@ class EvaluationPlan:
         Raises:
             NoReplyError: no seed is complete for both policies.
         """
-        found = []
-        for (role, name), other in self._by_seed.items():
-            own = self._by_seed["policy", name]
+        differences = []
+        for (role, name), base_returns in self._by_seed.items():
+            returns = self._by_seed["policy", name]
             if role != "base" or self._base is None:
                 continue
-            if not own.keys() & other.keys():
+            if not returns.keys() & base_returns.keys():
                 names = f"{self._policy.name} and {self._base.name}{against(name)}"
                 raise NoReplyError(f"each seed has a lost episode of {names}")
             lineups = ("policy", name), ("base", name)
-            one = self._paired(name, self._base.name, own, other, lineups)
-            if self._is_same and own == other:
-                one = replace(one, low=0.0, high=0.0, adjusted=None)
+            difference = self._paired(
+                name, self._base.name, returns, base_returns, lineups
+            )
+            if self._is_same and returns == base_returns:
+                difference = replace(difference, low=0.0, high=0.0, adjusted=None)
             mean = {r.role: r.mean_return for r in rows if r.opponent in (name, "")}
             gap = mean["policy"] - mean["base"]
-            if own.keys() == other.keys() and abs(gap - one.difference) > 1e-9:
+            if (
+                returns.keys() == base_returns.keys()
+                and abs(gap - difference.difference) > 1e-9
+            ):
                 raise RuntimeError(
                     f"self-check failed: the rows differ by {gap}, the records by "
-                    f"{one.difference}{against(name)}; please report this"
+                    f"{difference.difference}{against(name)}; please report this"
                 )
             opponent = name if self.rules.num_players > 1 else ""
             exact = [
                 self._exact_outcomes.get((r, opponent)) for r in ("policy", "base")
             ]
-            found.append(self._exact_difference(one, *exact))
-        return tuple(found)
+            differences.append(self._exact_difference(difference, *exact))
+        return tuple(differences)
 
     @staticmethod
     def _exact_difference(
@@ -584,10 +595,10 @@ class EvaluationPlan:
 
         def mean(policy: Policy) -> float:
             episodes = self._play(policy, opponent, self._trial_seeds, None)
-            paid = [
+            returns = [
                 e.returns[s] for s in episodes for e in episodes[s] if e.lost is None
             ]
-            return sum(paid) / len(paid) if paid else -math.inf
+            return sum(returns) / len(returns) if returns else -math.inf
 
         return max(self._constants, key=mean)
 
@@ -617,18 +628,18 @@ class EvaluationPlan:
         ]
         size, num = len(seeds), len(self._samples)
         done = self._play_plans(plans, log)
-        chosen = [
+        episodes = [
             _plurality([done[index] for index in range(start, start + num)])
             for start in range(0, len(plans), num)
         ]
-        parts = [chosen[at : at + size] for at in range(0, len(chosen), size)]
+        parts = [episodes[at : at + size] for at in range(0, len(episodes), size)]
         if opponent == "self":
             parts *= len(self._seats)
         return dict(zip(self._seats, parts, strict=True))
 
     def _probes_of(self, lineup: Sequence[Policy]) -> dict[int, list[Any]]:
         """What the evaluated policy is asked in each of its seats."""
-        probes = [one for one in self._measures if hasattr(one, "question")]
+        probes = [measure for measure in self._measures if hasattr(measure, "question")]
         seats = [s for s, policy in enumerate(lineup) if policy is self._policy]
         if probes and getattr(self._policy, "is_person", False):
             raise ValueError("want no probe of a person; leave --probe out")
@@ -663,14 +674,14 @@ class EvaluationPlan:
         names = [policy.name for policy in plan.policies]
         # as a record holds it
         header = json.loads(json.dumps(EnvCache(plan.env_fn, plan.own_prompts).header))
-        kept = self._kept.get(plan.seed, [])
-        for index, episode in enumerate(kept):
+        recorded = self._kept.get(plan.seed, [])
+        for index, episode in enumerate(recorded):
             if (
                 episode.sample == plan.sample
                 and all(turn.policy == names[turn.seat] for turn in episode.turns)
                 and all(getattr(episode, k) == v for k, v in header.items())
             ):
-                return kept.pop(index)
+                return recorded.pop(index)
         return None
 
     def _add(self, episode: Episode) -> None:
@@ -692,34 +703,46 @@ class EvaluationPlan:
 
 def _plurality(episodes: Sequence[Episode]) -> Episode:
     """The first episode with the most frequent last action; a lost one, if there is any."""
-    for one in episodes:
-        if one.lost is not None:
-            return one
-    valid = [one for one in episodes if one.turns and one.turns[-1].invalid is None]
-    votes = Counter(str(one.turns[-1].action) for one in valid)
+    for episode in episodes:
+        if episode.lost is not None:
+            return episode
+    valid = [
+        episode
+        for episode in episodes
+        if episode.turns and episode.turns[-1].invalid is None
+    ]
+    votes = Counter(str(episode.turns[-1].action) for episode in valid)
     if not valid:
         return episodes[0]
     return max(valid, key=lambda one: votes[str(one.turns[-1].action)])
 
 
 def _prepared_opponents(
-    given: str | Sequence[Policy | str], game: AnyGame
+    opponents: str | Sequence[Policy | str], game: AnyGame
 ) -> list[Policy | Literal["self"]]:
-    given = [given] if isinstance(given, str) else given
-    if not given:
+    opponents = [opponents] if isinstance(opponents, str) else opponents
+    if not opponents:
         raise ValueError("want at least one opponent, got none")
-    used = given if game.num_players > 1 else given[:1]
-    return ["self" if one == "self" else prepared(one, game) for one in used]
+    used = opponents if game.num_players > 1 else opponents[:1]
+    return [
+        "self" if opponent == "self" else prepared(opponent, game) for opponent in used
+    ]
 
 
 def _means_by_seed(episodes: Mapping[int, Sequence[Episode]]) -> dict[int, float]:
     """The mean return of a policy over its seats, for the seeds that lost no episode."""
-    paid: dict[int, list[float]] = {}
+    returns_by_seed: dict[int, list[float]] = {}
     for seat, played in episodes.items():
         for episode in played:
             if episode.lost is None:
-                paid.setdefault(episode.seed, []).append(episode.returns[seat])
-    return {s: fmean(each) for s, each in paid.items() if len(each) == len(episodes)}
+                returns_by_seed.setdefault(episode.seed, []).append(
+                    episode.returns[seat]
+                )
+    return {
+        s: fmean(returns)
+        for s, returns in returns_by_seed.items()
+        if len(returns) == len(episodes)
+    }
 
 
 def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
@@ -730,16 +753,16 @@ def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
     found, num_lost = [], Counter[int]()
     if (results := results_path(log.path)).is_file():
         found = [*map(json.loads, results.read_text(encoding="utf-8").splitlines())]
-    for one in found:
-        num_lost[one["num_lines"]] += sum(row["num_lost"] for row in one["rows"])
+    for entry in found:
+        num_lost[entry["num_lines"]] += sum(row["num_lost"] for row in entry["rows"])
     done = {
-        json.dumps([one["game"], one["params"]]): one["num_lines"]
-        for one in found
-        if not num_lost[one["num_lines"]]
+        json.dumps([entry["game"], entry["params"]]): entry["num_lines"]
+        for entry in found
+        if not num_lost[entry["num_lines"]]
     }
-    kept: dict[int, list[Episode]] = {}
+    episodes: dict[int, list[Episode]] = {}
     for index, episode in enumerate(log):
         key = json.dumps([episode.game, episode.params])
         if episode.lost is None and index >= done.get(key, 0):
-            kept.setdefault(episode.seed, []).append(episode)
-    return kept
+            episodes.setdefault(episode.seed, []).append(episode)
+    return episodes

@@ -119,13 +119,13 @@ def measure_of(spec: str, game: AnyGame) -> Measure:
         ImportError: it cannot be imported.
     """
     maker = measures.find(measures.read(spec).name)
-    made: Measure = lambda episodes, game, seat: measures.make(  # noqa: E731 # or a class
+    measure: Measure = lambda episodes, game, seat: measures.make(  # noqa: E731 # or a class
         spec, episodes=episodes, game=game, seat=seat
     )
     if isinstance(maker, type):
-        made = measures.make(spec)
-    made([], game, 0)
-    return made
+        measure = measures.make(spec)
+    measure([], game, 0)
+    return measure
 
 
 def estimated(
@@ -150,9 +150,15 @@ def estimated(
     blocks = [list(chain.from_iterable(full[i::num])) for i in range(num)]
     value = statistic(list(chain.from_iterable(blocks)))
     others = [[*blocks[:i], *blocks[i + 1 :]] for i in range(num if num > 1 else 0)]
-    rest = [statistic([*chain.from_iterable(one)]) for one in others] or [value]
-    middle = fmean(rest)
-    pseudo = [round(value + (num - 1) * (middle - one), 12) for one in rest]
+    leave_one_out = [
+        statistic([*chain.from_iterable(statistic_without)])
+        for statistic_without in others
+    ] or [value]
+    middle = fmean(leave_one_out)
+    pseudo = [
+        round(value + (num - 1) * (middle - statistic_without), 12)
+        for statistic_without in leave_one_out
+    ]
     ends = mean_interval(pseudo, min(low, *pseudo, value), max(high, *pseudo, value))
     lower, upper = max(low, min(ends[0], value)), min(high, max(ends[1], value))
     return Estimate(
@@ -163,24 +169,28 @@ def estimated(
     )
 
 
-def _named(**found: Estimate | None) -> Found:
-    return {name: one for name, one in found.items() if one is not None}
+def _named(**estimates: Estimate | None) -> Found:
+    return {
+        name: estimate for name, estimate in estimates.items() if estimate is not None
+    }
 
 
 def _each(
     episodes: Episodes,
     game: AnyGame,
     seat: int,
-    told: Callable[[Turn, Any], T | None],
+    observe: Callable[[Turn, Any], T | None],
 ) -> list[list[T]]:
     """What is told of each turn of the seat and its state, by episode, without None."""
     return [
         [
-            found
-            for turn, state in zip(one.turns, turn_states(one, game), strict=True)
-            if turn.seat == seat and (found := told(turn, state)) is not None
+            observation
+            for turn, state in zip(
+                episode.turns, turn_states(episode, game), strict=True
+            )
+            if turn.seat == seat and (observation := observe(turn, state)) is not None
         ]
-        for one in sorted(episodes, key=lambda one: (one.seed, one.sample))
+        for episode in sorted(episodes, key=lambda one: (one.seed, one.sample))
     ]
 
 
@@ -203,19 +213,19 @@ def choice_bias(episodes: Episodes, game: AnyGame, seat: int) -> Found:
             return None
         return list(turn.legal).index(text), len(turn.legal)
 
-    taken = _each(episodes, game, seat, place)
-    most = max((size for pairs in taken for _, size in pairs), default=0)
+    positions = _each(episodes, game, seat, place)
+    most = max((size for pairs in positions for _, size in pairs), default=0)
 
     def bias(pairs: Sequence[tuple[int, int]]) -> float:
         return fmean((place == 0) - 1 / size for place, size in pairs)
 
-    found = {}
+    estimates = {}
     for p in range(min(most, NUM_POSITIONS)):
-        moved = [[(at - p, size) for at, size in e if size > p] for e in taken]
-        found[f"choice_bias.{p}"] = estimated(moved, bias, -0.5, 1 - 1 / most)
-    last = [[(size - 1 - at, size) for at, size in pairs] for pairs in taken]
-    found["choice_bias.last"] = estimated(last, bias, -0.5, 1 - 1 / max(most, 1))
-    return _named(**found)
+        moved = [[(at - p, size) for at, size in e if size > p] for e in positions]
+        estimates[f"choice_bias.{p}"] = estimated(moved, bias, -0.5, 1 - 1 / most)
+    last = [[(size - 1 - at, size) for at, size in pairs] for pairs in positions]
+    estimates["choice_bias.last"] = estimated(last, bias, -0.5, 1 - 1 / max(most, 1))
+    return _named(**estimates)
 
 
 Seen = tuple[Any, Any]  # information set, and what was chosen in it
@@ -224,8 +234,8 @@ Seen = tuple[Any, Any]  # information set, and what was chosen in it
 def _seen(episodes: Episodes, game: AnyGame, seat: int, of: str) -> list[list[Seen]]:
     def told(turn: Turn, state: Any) -> Seen:
         action = turn.action if turn.invalid is None else None
-        said = turn.reply.strip() if of == "reply" else action
-        return game.information_state(state, seat), said
+        choice = turn.reply.strip() if of == "reply" else action
+        return game.information_state(state, seat), choice
 
     return _each(episodes, game, seat, told)
 
@@ -243,9 +253,9 @@ def _conditional_entropy(pairs: Sequence[Seen]) -> float:
 
 def _information(pairs: Sequence[Seen]) -> float:
     states, joint = Counter(state for state, _ in pairs), Counter(pairs)
-    chosen, num = Counter(choice for _, choice in pairs), len(pairs)
-    plug_in = math.log(num) - (_sum(states) + _sum(chosen) - _sum(joint)) / num
-    return plug_in + (len(states) + len(chosen) - len(joint) - 1) / (2 * num)
+    choices, num = Counter(choice for _, choice in pairs), len(pairs)
+    plug_in = math.log(num) - (_sum(states) + _sum(choices) - _sum(joint)) / num
+    return plug_in + (len(states) + len(choices) - len(joint) - 1) / (2 * num)
 
 
 def action_entropy(episodes: Episodes, game: AnyGame, seat: int) -> Found:
@@ -257,8 +267,8 @@ def action_entropy(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     estimate with the correction of Miller and Madow (1955). 0 for a deterministic policy.
     Biased downwards where information sets occur once; in games of talk they all do.
     """
-    seen = _seen(episodes, game, seat, "action")
-    return _named(action_entropy=estimated(seen, _conditional_entropy, 0.0))
+    pairs = _seen(episodes, game, seat, "action")
+    return _named(action_entropy=estimated(pairs, _conditional_entropy, 0.0))
 
 
 def mutual_information(
@@ -286,20 +296,20 @@ def mutual_information(
     """
     if of not in ("reply", "action"):
         raise ValueError(f"want of=reply or of=action, got {of!r}")
-    seen = _seen(episodes, game, seat, of)
-    found = estimated(seen, _information)
-    if found is None:
+    pairs = _seen(episodes, game, seat, of)
+    estimate = estimated(pairs, _information)
+    if estimate is None:
         return {}
-    states, replies = zip(*chain.from_iterable(seen), strict=True)
+    states, replies = zip(*chain.from_iterable(pairs), strict=True)
     rng = np.random.default_rng(0)
     null = [
         _information([(s, replies[i]) for s, i in zip(states, places, strict=True)])
         for places in (rng.permutation(len(replies)) for _ in range(NUM_SHUFFLES))
     ]
     low, high = (float(end) for end in np.quantile(null, [0.025, 0.975]))
-    shuffled = Estimate(fmean(null), low, high, found.num)
+    shuffled = Estimate(fmean(null), low, high, estimate.num)
     name = "mutual_information" + (".action" if of == "action" else "")
-    return {name: found, f"{name}.null": shuffled}
+    return {name: estimate, f"{name}.null": shuffled}
 
 
 def _repeats(pairs: Sequence[tuple[Any, Any]]) -> float:
@@ -361,7 +371,9 @@ def regret(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     reference never reaches, do not count.
     """
     every = _valued(episodes, game, seat)
-    lost = [[one.regret for one in turns if one.regret is not None] for turns in every]
+    lost = [
+        [value.regret for value in turns if value.regret is not None] for turns in every
+    ]
     most = game.max_return - game.min_return
     return _named(regret=estimated(lost, fmean, 0.0, most))
 
@@ -373,7 +385,7 @@ def profile_accuracy(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     counts as none; turns that the reference never reaches do not count.
     """
     every = _valued(episodes, game, seat)
-    best = [[float(one.regret == 0) for one in turns] for turns in every]
+    best = [[float(value.regret == 0) for value in turns] for turns in every]
     return _named(profile_accuracy=estimated(best, fmean, 0.0, 1.0))
 
 
@@ -392,13 +404,14 @@ def cost(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     if all(token_ids(turn) for turns in every for turn in turns):
         counted["reply_tokens"] = lambda turn: sum(map(len, token_ids(turn)))
         counted["prompt_tokens"] = lambda turn: sum(
-            len(one.prompt_ids or ()) for one in turn.generations or [turn]
+            len(generation.prompt_ids or ())
+            for generation in turn.generations or [turn]
         )
-    found = {}
+    estimates = {}
     for name, size in counted.items():
         sums = [[float(sum(map(size, turns)))] for turns in every]
-        found[f"cost.{name}"] = estimated(sums, fmean, 0.0)
-    return _named(**found)
+        estimates[f"cost.{name}"] = estimated(sums, fmean, 0.0)
+    return _named(**estimates)
 
 
 class Belief:
@@ -427,13 +440,13 @@ class Belief:
     def question(
         self, game: AnyGame, state: Any, seat: int
     ) -> tuple[str, Sequence[str]] | None:
-        asked = game.hidden(state, seat)  # type: ignore[attr-defined] # an optional fact
-        if asked is None:
+        hidden_fact = game.hidden(state, seat)  # type: ignore[attr-defined] # an optional fact
+        if hidden_fact is None:
             return None
         _, answers = _known(posteriors_of, game, self.others)
         text = (
             "A question beside the game, which changes nothing in it. In place of an action, answer "
-            f"it: {asked[0]} Give a probability for each of {', '.join(answers)}, written as "
+            f"it: {hidden_fact[0]} Give a probability for each of {', '.join(answers)}, written as "
             '"NAME NUMBER, NAME NUMBER".'
         )
         return text, answers
@@ -442,20 +455,22 @@ class Belief:
         posteriors, answers = _known(posteriors_of, game, self.others)
 
         def told(turn: Turn, state: Any) -> dict[str, float] | None:
-            said = (turn.probes or {}).get(self.name)
+            probe = (turn.probes or {}).get(self.name)
             p = posteriors.get((seat, game.information_state(state, seat)))
-            if said is None or not p or not any(p.values()):
+            if probe is None or not p or not any(p.values()):
                 return None
-            q = _distribution(said["reply"], answers)
+            q = _distribution(probe["reply"], answers)
             true = game.hidden(state, seat)[1]  # type: ignore[attr-defined]
             return {"unread": 1.0} if q is None else _scores(q, p, true)
 
         scores = _each(episodes, game, seat, told)
-        found = {}
+        estimates = {}
         for name, (low, high) in BELIEF_BOUNDS.items():
-            values = [[one[name] for one in turns if name in one] for turns in scores]
-            found[f"{self.name}.{name}"] = estimated(values, fmean, low, high)
-        return _named(**found)
+            values = [
+                [score[name] for score in turns if name in score] for turns in scores
+            ]
+            estimates[f"{self.name}.{name}"] = estimated(values, fmean, low, high)
+        return _named(**estimates)
 
 
 LEAST = 0.01  # probability that a log score counts for less
@@ -476,7 +491,7 @@ def posteriors_of(game: AnyGame, others: str) -> tuple[Posteriors, list[str]]:
             f"want a game that says what it hides (a method hidden) for belief, got {game!r}; "
             "take kuhn_poker or leduc_poker"
         )
-    table, found = _table_of(game, others), Posteriors()
+    table, posteriors = _table_of(game, others), Posteriors()
 
     def walk(state: Any, reached: Sequence[float]) -> None:
         """Adds what follows; `reached` has, by seat, the probability without its own choices."""
@@ -488,18 +503,20 @@ def posteriors_of(game: AnyGame, others: str) -> tuple[Posteriors, list[str]]:
                 walk(game.apply(state, outcome), [chance * x for x in reached])
             return
         key = player, game.information_state(state, player)
-        if (asked := game.hidden(state, player)) is not None:
-            told = found.setdefault(key, {})
-            told[asked[1]] = told.get(asked[1], 0.0) + reached[player]
+        if (hidden_fact := game.hidden(state, player)) is not None:
+            posterior = posteriors.setdefault(key, {})
+            posterior[hidden_fact[1]] = (
+                posterior.get(hidden_fact[1], 0.0) + reached[player]
+            )
         for action, chance in zip(game.legal_actions(state), table[key], strict=True):
             after = [x if s == player else x * chance for s, x in enumerate(reached)]
             walk(game.apply(state, action), after)
 
     walk(game.initial_state(), [1.0] * game.num_players)
-    for told in found.values():
+    for told in posteriors.values():
         total = math.fsum(told.values())
         told |= {name: x / total if total else 0.0 for name, x in told.items()}
-    return found, sorted({name for told in found.values() for name in told})
+    return posteriors, sorted({name for told in posteriors.values() for name in told})
 
 
 def _table_of(game: AnyGame, others: str) -> Table:
@@ -547,9 +564,9 @@ def belief_gain(
     posteriors, _ = _known(posteriors_of, game, others)
 
     def potential(at: Any) -> float:
-        asked = game.hidden(at, turn.seat)  # type: ignore[attr-defined] # an optional fact
+        hidden_fact = game.hidden(at, turn.seat)  # type: ignore[attr-defined] # an optional fact
         p = posteriors.get((turn.seat, game.information_state(at, turn.seat)), {})
-        return math.log(max(p.get(asked[1], 0.0), LEAST)) if asked else 0.0
+        return math.log(max(p.get(hidden_fact[1], 0.0), LEAST)) if hidden_fact else 0.0
 
     later, now = next_state(episode, turn, game), potential(state)
     end = 0.0 if episode.terminated else now
@@ -674,8 +691,8 @@ def _with_others(name: str, chance: float, answers: Sequence[str]) -> dict[str, 
 def _scores(
     q: Mapping[str, float], p: Mapping[str, float], true: str
 ) -> dict[str, float]:
-    def brier(told: Mapping[str, float]) -> float:
-        return sum((told.get(name, 0.0) - (name == true)) ** 2 for name in q)
+    def brier(forecast: Mapping[str, float]) -> float:
+        return sum((forecast.get(name, 0.0) - (name == true)) ** 2 for name in q)
 
     return {
         "unread": 0.0,
@@ -705,39 +722,47 @@ def check_measure(measure: Measure, episodes: Sequence[Episode] | None = None) -
     Raises:
         BrokenPromise: names the first promise that is broken.
     """
-    asked = dict.fromkeys(range(2), [measure] if hasattr(measure, "question") else [])
+    probes = dict.fromkeys(range(2), [measure] if hasattr(measure, "question") else [])
     plans = plans_of("kuhn_poker", "random", range(24), [0])
-    given = list(episodes or play_plans([replace(p, probes=asked) for p in plans]))
-    game, before = game_of(given[0]), copy.deepcopy(given)
-    mixed = random.Random(0).sample(given, len(given))
+    recorded = list(episodes or play_plans([replace(p, probes=probes) for p in plans]))
+    game, before = game_of(recorded[0]), copy.deepcopy(recorded)
+    mixed = random.Random(0).sample(recorded, len(recorded))
     if hasattr(measure, "question"):
-        _check_view(measure, given, game)
+        _check_view(measure, recorded, game)
     for seat in range(game.num_players):
-        if found := dict(measure([], game, seat)):
-            broken("nothing of nothing", f"no episodes give {sorted(found)}")
-        found = dict(measure(given, game, seat))
-        if given != before:
+        if estimates := dict(measure([], game, seat)):
+            broken("nothing of nothing", f"no episodes give {sorted(estimates)}")
+        estimates = dict(measure(recorded, game, seat))
+        if recorded != before:
             broken("arguments", "the episodes have changed")
-        for name, one in found.items():
-            _check_estimate(name, one)
-        if dict(measure(mixed, game, seat)) != found:
+        for name, estimate in estimates.items():
+            _check_estimate(name, estimate)
+        if dict(measure(mixed, game, seat)) != estimates:
             broken("order", "the episodes in another order give different estimates")
 
 
 def _check_view(probe: Any, episodes: Sequence[Episode], game: AnyGame) -> None:
     rng = random.Random(0)
-    for one in episodes:
-        for turn, state in zip(one.turns, turn_states(one, game), strict=True):
+    for episode in episodes:
+        for turn, state in zip(episode.turns, turn_states(episode, game), strict=True):
             twin = game.resample(state, turn.seat, rng)
-            asked, other = (probe.question(game, s, turn.seat) for s in (state, twin))
-            if asked != other:
-                broken("own view", f"asks {asked} or {other} by what is hidden")
+            question, twin_question = (
+                probe.question(game, s, turn.seat) for s in (state, twin)
+            )
+            if question != twin_question:
+                broken(
+                    "own view", f"asks {question} or {twin_question} by what is hidden"
+                )
 
 
-def _check_estimate(name: str, one: Estimate) -> None:
-    if not isinstance(name, str) or not isinstance(one, Estimate):
-        broken("estimates", f"want an Estimate by name, got {name!r}: {one!r:.80}")
-    low = -math.inf if one.low is None else one.low
-    high = math.inf if one.high is None else one.high
-    if not (math.isfinite(one.value) and low <= one.value <= high and one.num >= 1):
-        broken("estimates", f"want a value within its interval, got {name}: {one}")
+def _check_estimate(name: str, estimate: Estimate) -> None:
+    if not isinstance(name, str) or not isinstance(estimate, Estimate):
+        broken("estimates", f"want an Estimate by name, got {name!r}: {estimate!r:.80}")
+    low = -math.inf if estimate.low is None else estimate.low
+    high = math.inf if estimate.high is None else estimate.high
+    if not (
+        math.isfinite(estimate.value)
+        and low <= estimate.value <= high
+        and estimate.num >= 1
+    ):
+        broken("estimates", f"want a value within its interval, got {name}: {estimate}")

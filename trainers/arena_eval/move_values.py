@@ -150,12 +150,14 @@ class MoveSolver:
     | cooperative | under a best joint policy |
     | other | under an equilibrium that CFR+ finds |
 
-    Larger games and language games have no values. `known` has what `source_of` found before,
+    Larger games and language games have no values. `sources` has what `source_of` found before,
     by type and representation of a game.
     """
 
-    def __init__(self, known: Mapping[tuple[type, str], Source] | None = None) -> None:
-        self._games = {**(known or {})}
+    def __init__(
+        self, sources: Mapping[tuple[type, str], Source] | None = None
+    ) -> None:
+        self._games = {**(sources or {})}
         self._num_tried = 0
 
     def solve(
@@ -191,14 +193,14 @@ def _solved(
 ) -> Solved:
     if isinstance(solver, str):
         return Solved(None, solver, [None] * len(turns))
-    found = []
+    turn_values = []
     for turn, state in zip(turns, states, strict=False):  # the last state is the end
         values = solver.values(state)
-        found.append(
+        turn_values.append(
             None if values is None else _move_values(game, state, turn, values, solver)
         )
-    fault = None if all(found) else UNREACHED
-    return Solved(solver.reference if any(found) else None, fault, found)
+    fault = None if all(turn_values) else UNREACHED
+    return Solved(solver.reference if any(turn_values) else None, fault, turn_values)
 
 
 def _table_of(game: AnyGame) -> Table | str:
@@ -220,8 +222,10 @@ def _table_of(game: AnyGame) -> Table | str:
     if conv > NEAR * (game.max_return - game.min_return):
         return f"CFR+ found no equilibrium (NashConv {conv:.2g})"
     rows = action_values(game, average, MAX_SOLVED_STATES)
-    found = f"CFR+ of {NUM_ITERATIONS:,} iterations, NashConv {conv:.1g}"
-    return Table(game, rows, average, f"an equilibrium ({found})", max(conv, ROUNDING))
+    description = f"CFR+ of {NUM_ITERATIONS:,} iterations, NashConv {conv:.1g}"
+    return Table(
+        game, rows, average, f"an equilibrium ({description})", max(conv, ROUNDING)
+    )
 
 
 def _move_values(

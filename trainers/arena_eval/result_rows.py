@@ -123,7 +123,11 @@ def rows_of(
 def token_ids(turn: Turn) -> list[Sequence[int]]:
     """Token ids of a turn's calls of models, where they are known."""
     if turn.generations:
-        return [one.token_ids for one in turn.generations if one.token_ids]
+        return [
+            generation.token_ids
+            for generation in turn.generations
+            if generation.token_ids
+        ]
     return [] if turn.token_ids is None else [turn.token_ids]
 
 
@@ -179,14 +183,16 @@ def _without_lost(
     """
     rounds = list(zip(*episodes.values(), strict=True))
     lost = {id(e): e for one_seed in rounds for e in one_seed if e.lost is not None}
-    kept = [one_seed for one_seed in rounds if all(e.lost is None for e in one_seed)]
-    if not kept:
+    complete = [
+        one_seed for one_seed in rounds if all(e.lost is None for e in one_seed)
+    ]
+    if not complete:
         first = next(iter(lost.values()))
         raise NoReplyError(
             f"all {len(rounds)} episodes of {policy} in seat {', '.join(map(str, episodes))}"
             f"{against(opponent)} are lost: {first.lost}"
         )
-    left = zip(*kept, strict=True)
+    left = zip(*complete, strict=True)
     return dict(zip(episodes, map(list, left), strict=True)), len(lost)
 
 
@@ -199,7 +205,7 @@ def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Estimate]:
     for episode in episodes:
         for name, value in episode.measures.items():
             values.setdefault(name, {}).setdefault(episode.seed, []).append(value)
-    found: dict[str, Estimate] = {}
+    estimates: dict[str, Estimate] = {}
     for name, by_seed in values.items():
         bounds = game.measure_bounds.get(name, (-math.inf, math.inf))
         low, high = (
@@ -207,8 +213,8 @@ def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Estimate]:
             for end in mean_interval([*map(fmean, by_seed.values())], *bounds)
         )
         numbers = [*chain.from_iterable(by_seed.values())]
-        found[name] = Estimate(fmean(numbers), low, high, len(numbers))
-    return found
+        estimates[name] = Estimate(fmean(numbers), low, high, len(numbers))
+    return estimates
 
 
 def win_draw_loss(game: AnyGame, seat: int, episode: Episode) -> Result:
@@ -299,7 +305,7 @@ def results_path(episodes: Path) -> Path:
     return episodes.with_name(f"{episodes.name.removesuffix('.jsonl')}.results.jsonl")
 
 
-def append_results(episodes: Path, found: Sequence[Mapping[str, Any]]) -> None:
+def append_results(episodes: Path, evaluations: Sequence[Mapping[str, Any]]) -> None:
     """Appends `Evaluation.to_dict()` of evaluations that ended together to the file of results.
 
     Raises:
@@ -307,7 +313,9 @@ def append_results(episodes: Path, found: Sequence[Mapping[str, Any]]) -> None:
     """
     with open(episodes, "rb") as file:
         mark = {"num_lines": sum(1 for _ in file)}
-    text = "".join(f"{json.dumps({**one, **mark})}\n" for one in found)
+    text = "".join(
+        f"{json.dumps({**evaluation, **mark})}\n" for evaluation in evaluations
+    )
     append_bytes(results_path(episodes), text.encode())
 
 
@@ -352,8 +360,8 @@ class ReplyCount:
             rank = place, turn.detail or "", turn.reply
             if turn.invalid in LOST:
                 count.lost[turn.invalid] += 1
-                told = rank, turn.detail or ""
-                count.first_lost = min(count.first_lost or told, told)
+                ranked_detail = rank, turn.detail or ""
+                count.first_lost = min(count.first_lost or ranked_detail, ranked_detail)
                 continue
             count.num_replies += 1
             if turn.invalid is None:
@@ -422,9 +430,11 @@ def _warning(
     text = repr(turn.reply[:MAX_QUOTED])
     if len(turn.reply) > MAX_QUOTED:
         text += f"... of {len(turn.reply)} characters"
-    read = ", ".join(f"{name}={getattr(options, name)!r}" for name in PROMPT_OPTIONS)
+    prompt_text = ", ".join(
+        f"{name}={getattr(options, name)!r}" for name in PROMPT_OPTIONS
+    )
     return (
         f"{policy}: {share:.0%} of {count.num_replies} replies in {game} are invalid "
-        f"({reasons}). The first is {text} ({turn.detail!r:.200}), prompted with {read}. "
+        f"({reasons}). The first is {text} ({turn.detail!r:.200}), prompted with {prompt_text}. "
         f"{ADVICE.get(ranked[0][0], ADVICE['prompts'])}"
     )

@@ -37,72 +37,77 @@ STYLE: Any = {"box": box.SIMPLE_HEAD, "caption_justify": "left", "pad_edge": Fal
 STYLE |= {"padding": (0, 1, 0, 0), "show_edge": False}
 
 
-def as_table(found: Evaluation) -> Table:
+def as_table(evaluation: Evaluation) -> Table:
     """All rows and columns of an evaluation."""
-    heads, cells = all_columns(found)
+    heads, cells = all_columns(evaluation)
     table = Table(*heads, **STYLE | {"show_edge": True})
-    table.title, table.caption = title(found), caption(found) or None
+    table.title, table.caption = title(evaluation), caption(evaluation) or None
     for row in cells:
         table.add_row(*row)
     return table
 
 
-def all_columns(found: Evaluation) -> tuple[list[str], list[list[str]]]:
+def all_columns(evaluation: Evaluation) -> tuple[list[str], list[list[str]]]:
     """The names of all columns that have values, and the cells of each row."""
     heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
     heads += ["95 %", "score (95 %)", "win/draw/loss", "invalid", "turns", "tokens"]
-    cells = [_cells(row) for row in found.rows]
-    if any(row.adjusted for row in found.rows):
+    cells = [_cells(row) for row in evaluation.rows]
+    if any(row.adjusted for row in evaluation.rows):
         heads[8:8] = ["luck out (95 %)", "games saved"]
-        for row, texts in zip(found.rows, cells, strict=True):
+        for row, texts in zip(evaluation.rows, cells, strict=True):
             texts[8:8] = _adjusted_cells(row)
-    if all(row.num_tokens is None for row in found.rows):
+    if all(row.num_tokens is None for row in evaluation.rows):
         heads, cells = heads[:-1], [row[:-1] for row in cells]
-    if not any(row.opponent for row in found.rows):
+    if not any(row.opponent for row in evaluation.rows):
         heads, cells = [heads[0], *heads[2:]], [[row[0], *row[2:]] for row in cells]
     return heads, cells
 
 
-def title(found: Evaluation) -> str:
+def title(evaluation: Evaluation) -> str:
     """The game and its parameters."""
-    params = ", ".join(f"{name}={value!r}" for name, value in found.params.items())
-    return f"{found.game} ({params})" if params else found.game
+    params = ", ".join(f"{name}={value!r}" for name, value in evaluation.params.items())
+    return f"{evaluation.game} ({params})" if params else evaluation.game
 
 
-def caption(found: Evaluation) -> str:
+def caption(evaluation: Evaluation) -> str:
     """Lines about the known value, the meaning of scores, and measures."""
     lines = []
-    if found.known_value:
-        lines.append(f"Known value: {found.known_value}")
-    if split := found.params.get("split"):
-        other = "test" if split == "train" else "train"
-        lines.append(f"Split: {split}; -p split={other} draws other instances")
-    for one in found.partners:
+    if evaluation.known_value:
+        lines.append(f"Known value: {evaluation.known_value}")
+    if split := evaluation.params.get("split"):
+        other_split = "test" if split == "train" else "train"
+        lines.append(f"Split: {split}; -p split={other_split} draws other instances")
+    for difference in evaluation.partners:
         lines.append(
-            f"With itself {one.value:.3f}, with the stranger {one.opponent} "
-            f"{one.base_value:.3f}: difference {one.difference:z.3f} ({ends_text(one)})"
+            f"With itself {difference.value:.3f}, with the stranger {difference.opponent} "
+            f"{difference.base_value:.3f}: difference {difference.difference:z.3f} ({ends_text(difference)})"
         )
-    for one in found.differences:
+    for difference in evaluation.differences:
         lines.append(
-            f"{found.rows[0].policy} less {one.base}{against(one.opponent)}"
-            f"{'' if one.is_exact else f', paired by {one.num_seeds} seeds'}: "
-            f"{one.difference:z.3f} ({ends_text(one)})"
+            f"{evaluation.rows[0].policy} less {difference.base}{against(difference.opponent)}"
+            f"{'' if difference.is_exact else f', paired by {difference.num_seeds} seeds'}: "
+            f"{difference.difference:z.3f} ({ends_text(difference)})"
         )
-    if not all(one.is_exact for one in (*found.partners, *found.differences)):
+    if not all(
+        difference.is_exact
+        for difference in (*evaluation.partners, *evaluation.differences)
+    ):
         lines.append(UNSEEN)
-    lines += exact_notes(found.rows)
-    lines += luck_notes(found)
-    lines += score_notes([vars(row) for row in found.rows])
-    for name in dict.fromkeys(row.policy for row in found.rows if row.role == "solver"):
+    lines += exact_notes(evaluation.rows)
+    lines += luck_notes(evaluation)
+    lines += score_notes([vars(row) for row in evaluation.rows])
+    for name in dict.fromkeys(
+        row.policy for row in evaluation.rows if row.role == "solver"
+    ):
         if not (kind := reference_kind(name)).startswith("solver"):
             lines.append(f"{name} is a {kind}, not a solver")
-    for row in found.rows:
+    for row in evaluation.rows:
         where = f"seat {row.seat}{against(row.opponent)}"
         for name, measured in row.measures.items() if row.role == "policy" else ():
             value, low, high, num = measured
             ends = interval_text(low, high)
             lines.append(f"{name} in {where}: {value:z.3f} ({ends}; n = {num})")
-    for row in filter(lambda row: row.num_lost, found.rows):
+    for row in filter(lambda row: row.num_lost, evaluation.rows):
         whose = f"{row.policy}{against(row.opponent)}"
         lost = f"{row.num_lost} episodes of {whose} in seat {row.seat}, left out of all means"
         if row.seat == "all":
@@ -266,7 +271,7 @@ DROPPED = ("turns", "tokens", SHARES, "invalid")  # in this order
 
 
 def evaluation_tables(
-    found: Evaluation, width: int | None, has_baselines: bool = True
+    evaluation: Evaluation, width: int | None, has_baselines: bool = True
 ) -> list[Table]:
     """One table per opponent, with the columns that fit into `width` characters.
 
@@ -274,17 +279,17 @@ def evaluation_tables(
     gives one table with all columns. Without `has_baselines`, lines below the table have the
     baselines' returns in place of their rows.
     """
-    lines = [] if has_baselines else baseline_lines(found.rows)
+    lines = [] if has_baselines else baseline_lines(evaluation.rows)
     if not has_baselines:
-        others = tuple(row for row in found.rows if row.role not in BASELINES)
-        found = replace(found, rows=others)
+        others = tuple(row for row in evaluation.rows if row.role not in BASELINES)
+        evaluation = replace(evaluation, rows=others)
     if width is None:
-        table = as_table(found)
-        table.caption = "\n".join(filter(None, [*lines, caption(found)])) or None
+        table = as_table(evaluation)
+        table.caption = "\n".join(filter(None, [*lines, caption(evaluation)])) or None
         return [table]
-    opponents = dict.fromkeys(row.opponent for row in found.rows)
-    tables = [_table(found, opponent, width) for opponent in opponents]
-    remarks = [*lines, caption(found), *_invalid(found.rows)]
+    opponents = dict.fromkeys(row.opponent for row in evaluation.rows)
+    tables = [_table(evaluation, opponent, width) for opponent in opponents]
+    remarks = [*lines, caption(evaluation), *_invalid(evaluation.rows)]
     tables[-1].caption = "\n".join(filter(None, remarks)) or None
     return tables
 
@@ -317,8 +322,8 @@ def _mean(row: ResultRow) -> str:
     return f"{row.mean_return:z.3f} ({ends_text(row)})"
 
 
-def _table(found: Evaluation, opponent: str, width: int) -> Table:
-    rows = [row for row in found.rows if row.opponent == opponent]
+def _table(evaluation: Evaluation, opponent: str, width: int) -> Table:
+    rows = [row for row in evaluation.rows if row.opponent == opponent]
     columns = {
         "policy": _names(rows),
         "seat": [str(row.seat) for row in rows],
@@ -332,7 +337,7 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
         columns["score"] = [score_text(row, interval=False) for row in rows]
         widths, gap = _fitting(columns, width)
     table = Table(**STYLE | {"padding": (0, gap - 1, 0, 0)})
-    table.title = f"{title(found)}{against(opponent)}"
+    table.title = f"{title(evaluation)}{against(opponent)}"
     for name in widths:
         is_name = name == "policy"
         table.add_column(
@@ -393,8 +398,8 @@ def _names(rows: Sequence[ResultRow]) -> list[str]:
         }.get(role, role)
         lines = [name] if role == "policy" else [name, f"  ({kind})"]
         number = len(list(group))
-        found = lines + [""] * (number - len(lines))
-        cells += ["\n".join(found)] if number == 1 else found
+        column = lines + [""] * (number - len(lines))
+        cells += ["\n".join(column)] if number == 1 else column
     return cells
 
 
@@ -423,13 +428,13 @@ def _optional(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
     return columns
 
 
-def nash_conv_table(game: str, found: Mapping[str, float]) -> Table:
-    """A row for each policy, in the order of `found`."""
+def nash_conv_table(game: str, conv_by_name: Mapping[str, float]) -> Table:
+    """A row for each policy, in the order of `conv_by_name`."""
     table = Table(title=f"Exact NashConv: {game}", **STYLE)
     table.caption = "0 = an equilibrium; of the policy among its legal replies"
     table.add_column("policy", overflow="fold")
     table.add_column("NashConv", justify="right", no_wrap=True)
-    for name, value in found.items():
+    for name, value in conv_by_name.items():
         table.add_row(name, f"{value:.4f}")
     return table
 
@@ -438,12 +443,12 @@ ADJUSTED = [each.name for each in fields(Adjusted)]
 
 
 def records_of(
-    found: Evaluation, nash_conv: Mapping[str, float]
+    evaluation: Evaluation, nash_conv: Mapping[str, float]
 ) -> list[dict[str, Any]]:
     """The rows of an evaluation as flat records, for CSV."""
-    game = {"game": found.game, "params": json.dumps(found.params)}
+    game = {"game": evaluation.game, "params": json.dumps(evaluation.params)}
     records = []
-    for row in found.rows:
+    for row in evaluation.rows:
         values = game | asdict(row)
         del values["measures"]
         for name, (value, *more) in row.measures.items():

@@ -93,7 +93,7 @@ class Suite:
     """A suite of games.
 
     Args:
-        given: `suite` (its name), `version`, `games`, `prompts`, `num_seeds`, `max_tokens` of a
+        fields: `suite` (its name), `version`, `games`, `prompts`, `num_seeds`, `max_tokens` of a
             reply, and `notes`. A game has `game` and `opponents` (`self`: the policy in all seats),
             and perhaps `disguise`, a seed, and `scale`, the returns of the scores 0 and 100.
             `prompts` has options of `plain`, and perhaps of `other`.
@@ -102,34 +102,37 @@ class Suite:
         ValueError: a field is missing or unknown.
     """
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        _want({*given} == {*FIELDS}, f"want the fields {FIELDS}, got {[*given]}")
-        for one in given["games"]:
-            fits = {*OF_GAME[:2]} <= {*one} <= {*OF_GAME}
-            _want(fits, f"want fields of a game among {OF_GAME}, got {one}")
-        self.given, self.games = given, {one["game"]: one for one in given["games"]}
-        text = json.dumps({name: given[name] for name in FIELDS[:-1]}, sort_keys=True)
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        _want({*fields} == {*FIELDS}, f"want the fields {FIELDS}, got {[*fields]}")
+        for entry in fields["games"]:
+            fits = {*OF_GAME[:2]} <= {*entry} <= {*OF_GAME}
+            _want(fits, f"want fields of a game among {OF_GAME}, got {entry}")
+        self.given, self.games = (
+            fields,
+            {entry["game"]: entry for entry in fields["games"]},
+        )
+        text = json.dumps({name: fields[name] for name in FIELDS[:-1]}, sort_keys=True)
         self.hash = hashlib.sha256(text.encode()).hexdigest()
-        others = {name for one in given["games"] for name in one["opponents"]}
+        others = {name for entry in fields["games"] for name in entry["opponents"]}
         self.opponents = {name: make_policy(name) for name in sorted(others - {"self"})}
         self.wrappers: dict[Key, PromptWrapper] = {}
-        for game, one in self.games.items():
-            plain, other = map(given["prompts"].get, ("plain", "other"))
+        for game, entry in self.games.items():
+            plain, other_prompt = map(fields["prompts"].get, ("plain", "other"))
             played = {"plain": (game, plain)}
-            if other is not None:
-                played |= {"other": (game, other), "again": (game, plain)}
-            if "disguise" in one:
-                played["disguised"] = f"disguise:{one['disguise']}({game})", plain
+            if other_prompt is not None:
+                played |= {"other": (game, other_prompt), "again": (game, plain)}
+            if "disguise" in entry:
+                played["disguised"] = f"disguise:{entry['disguise']}({game})", plain
             for condition, (name, prompt) in played.items():
                 env = arena_envs.make(name)
-                made = PromptWrapper(env, on_invalid="forfeit", **prompt)
-                self.wrappers[game, condition] = made
-        self._env_fns = {key: one.clone for key, one in self.wrappers.items()}
+                wrapper = PromptWrapper(env, on_invalid="forfeit", **prompt)
+                self.wrappers[game, condition] = wrapper
+        self._env_fns = {key: entry.clone for key, entry in self.wrappers.items()}
         self.cells = [
             Cell(*key, opponent, seat, number)
             for key in self.wrappers
             for opponent in self.games[key[0]]["opponents"]
-            for number in range(given["num_seeds"])
+            for number in range(fields["num_seeds"])
             for seat in range(1 if opponent == "self" else self.rules(key).num_players)
         ]
 
@@ -145,10 +148,13 @@ class Suite:
     def plan(self, cell: Cell, policy: Policy) -> EpisodePlan:
         """The episode of a cell."""
         text = f"{self.hash} {cell.game} {cell.number}"
-        seats, own = range(self.rules(cell[:2]).num_players), self.own_seats(cell)
+        seats, own_seats = range(self.rules(cell[:2]).num_players), self.own_seats(cell)
         return EpisodePlan(
             self._env_fns[cell[:2]],
-            [policy if s in own else self.opponents[cell.opponent] for s in seats],
+            [
+                policy if s in own_seats else self.opponents[cell.opponent]
+                for s in seats
+            ],
             int(hashlib.sha256(text.encode()).hexdigest()[:8], 16),
             sample=int(cell.condition == "again"),
             prompts=[self.prompt(cell.condition, policy) for _ in seats],
@@ -179,12 +185,12 @@ def load_suite(name: str, *, allow_code: bool = False) -> Suite:
     Raises:
         ValueError: there is none, it is broken, or a file names what it may not.
     """
-    known = sorted(path.stem for path in SUITES.glob("*.yaml"))
-    path = SUITES / f"{name}.yaml" if name in known else Path(name)
-    _want(path.is_file(), f"no suite {name!r}; {did_you_mean(name, known)}")
+    suite_names = sorted(path.stem for path in SUITES.glob("*.yaml"))
+    path = SUITES / f"{name}.yaml" if name in suite_names else Path(name)
+    _want(path.is_file(), f"no suite {name!r}; {did_you_mean(name, suite_names)}")
     try:
         given = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if name in known:
+        if name in suite_names:
             return Suite(given)
         with named_only(allow_code=allow_code):
             return Suite(given)
@@ -237,46 +243,48 @@ def read_submission(path: str | Path) -> Submission:
             data = file.read(most := MAX_RATIO * path.stat().st_size + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is no whole .gz file: {error}") from error
-    told = f"{path} unpacks to {MAX_RATIO} times its size; give it unpacked"
-    _want(not data or len(data) < most, told)
-    found: Submission | None = None
+    too_large = f"{path} unpacks to {MAX_RATIO} times its size; give it unpacked"
+    _want(not data or len(data) < most, too_large)
+    submission: Submission | None = None
     for number, line in enumerate(data.splitlines(), 1):
         try:
-            given = json.loads(line)
-            if found is None:
-                found = Submission(dict(given["board"]))
-                hash(PromptOptions(**(found.header["prompt"] or {})))
-                _want_name(found.name)
-            elif "cell" in given:
-                game, condition, other, seat, turn = given["cell"]
-                cell = Cell(str(game), str(condition), str(other), int(seat), int(turn))
-                given["tokens"] = list(map(int, given["tokens"]))
-                given["replies"] = list(map(str, given["replies"]))
-                found.records.append((cell, given))
-            elif "table" in given:
-                game, condition = map(str, given["table"])
-                rows = [[float(p) for p in row] for row in given["probs"]]
-                found.tables[game, condition] = rows
+            entry = json.loads(line)
+            if submission is None:
+                submission = Submission(dict(entry["board"]))
+                hash(PromptOptions(**(submission.header["prompt"] or {})))
+                _want_name(submission.name)
+            elif "cell" in entry:
+                game, condition, opponent, seat, turn = entry["cell"]
+                cell = Cell(
+                    str(game), str(condition), str(opponent), int(seat), int(turn)
+                )
+                entry["tokens"] = list(map(int, entry["tokens"]))
+                entry["replies"] = list(map(str, entry["replies"]))
+                submission.records.append((cell, entry))
+            elif "table" in entry:
+                game, condition = map(str, entry["table"])
+                rows = [[float(p) for p in row] for row in entry["probs"]]
+                submission.tables[game, condition] = rows
             else:
-                usage = {k: float(v) for k, v in given["usage"].items()}
+                usage = {k: float(v) for k, v in entry["usage"].items()}
                 fits = all(0 <= number < math.inf for number in usage.values())
                 _want(fits, f"want a use of at least 0, got {usage}")
-                found.usage.update(usage)
-                found.is_finished = bool(given["is_finished"])
+                submission.usage.update(usage)
+                submission.is_finished = bool(entry["is_finished"])
         except (*BROKEN, RecursionError) as error:
             raise ValueError(
                 f"{path}, line {number} is no line of a submission: {error!r:.200}"
             ) from error
-    if found is None:
+    if submission is None:
         raise ValueError(f"want a submission, got the empty file {path}")
-    return found
+    return submission
 
 
-def _recorded(one: Submission, replies: Sequence[str]) -> Policy:
+def _recorded(submission: Submission, replies: Sequence[str]) -> Policy:
     """A policy that gives recorded replies in order."""
-    left, given = iter(replies), one.header["prompt"]
-    policy = ScriptedPolicy(lambda request: next(left), one.name)
-    policy.prompt = PromptOptions(**given) if given else None  # type: ignore[attr-defined] # of some
+    left, prompt = iter(replies), submission.header["prompt"]
+    policy = ScriptedPolicy(lambda request: next(left), submission.name)
+    policy.prompt = PromptOptions(**prompt) if prompt else None  # type: ignore[attr-defined] # of some
     return policy
 
 
@@ -341,27 +349,27 @@ def _play_suite(
 
 def _usage(policy: Policy) -> Counter[str]:
     """What an endpoint has told of its use so far."""
-    told: Any = getattr(policy, "usage", None)
-    return Counter({} if told is None else asdict(told))
+    usage: Any = getattr(policy, "usage", None)
+    return Counter({} if usage is None else asdict(usage))
 
 
 def _begun(suite: Suite, policy: Policy, path: Path, name: str) -> Submission:
     """What a file holds of a submission; a new one gets its first line."""
     _want_name(name)
     is_bot = isinstance(policy, BotPolicy | RandomPolicy) and name == policy.name
-    taken = name.partition(":")[0] in BOTS or name in suite.opponents
-    _want(is_bot or not taken, f"{name} is the name of a bot; give another --name")
+    is_taken = name.partition(":")[0] in BOTS or name in suite.opponents
+    _want(is_bot or not is_taken, f"{name} is the name of a bot; give another --name")
     _want(path.suffix != ".gz", f"want a name without .gz for a new file, got {path}")
-    own = own_prompt(policy)
+    prompt = own_prompt(policy)
     header = {part: suite.given[part] for part in ("suite", "version")}
     header |= {"hash": suite.hash, "policy": name}
-    header |= {"prompt": None if own is None else asdict(own)}
+    header |= {"prompt": None if prompt is None else asdict(prompt)}
     if not path.exists() or not whole_lines(path, b'{"', b'{"board": '):
         _append(path, {"board": header})
-    found = read_submission(path)
-    if found.header != json.loads(json.dumps(header)):
+    submission = read_submission(path)
+    if submission.header != json.loads(json.dumps(header)):
         raise ValueError(f"{path} is of another suite or policy; give a new file")
-    return found
+    return submission
 
 
 def _append(path: Path, line: Any) -> None:
@@ -373,12 +381,14 @@ def _own_turns(suite: Suite, cell: Cell, episode: Episode) -> list[Turn]:
 
 
 def _record(suite: Suite, cell: Cell, episode: Episode) -> dict[str, Any]:
-    own = _own_turns(suite, cell, episode)
+    own_turns = _own_turns(suite, cell, episode)
     no_text = {"overlong", *INSTEAD}  # illegal whatever the text, as an empty one is
-    tokens = [sum(map(len, token_ids(turn))) for turn in own]
+    tokens = [sum(map(len, token_ids(turn))) for turn in own_turns]
     return {
         "cell": cell,
-        "replies": ["" if turn.invalid in no_text else turn.reply for turn in own],
+        "replies": [
+            "" if turn.invalid in no_text else turn.reply for turn in own_turns
+        ],
         "tokens": tokens if all(tokens) else [],
         "actions": episode.actions,
         "returns": episode.returns,
@@ -388,18 +398,24 @@ def _record(suite: Suite, cell: Cell, episode: Episode) -> dict[str, Any]:
 def _tables(suite: Suite, policy: Policy) -> dict[Key, list[list[float]]]:
     """Action probabilities of a policy in exact cells; a model has none in large games."""
     scoring: Any = policy
-    found = {}
+    tables = {}
     for key, rules in suite.exact.items():
         states = information_states(rules)
-        given = suite.given["prompts"]["other" if key[1] == "other" else "plain"]
-        own = suite.prompt(key[1], policy) or PromptOptions(**given)
+        prompt_fields = suite.given["prompts"][
+            "other" if key[1] == "other" else "plain"
+        ]
+        options = suite.prompt(key[1], policy) or PromptOptions(**prompt_fields)
         if is_tabular(policy):
-            own = SHORT
-        elif len(states) > MAX_SCORED or own.history != "state" or not _scores(policy):
+            options = SHORT
+        elif (
+            len(states) > MAX_SCORED
+            or options.history != "state"
+            or not _scores(policy)
+        ):
             continue
-        table, _ = tabular(scoring, rules, own)
-        found[key] = [list(map(float, table[state])) for state in states]
-    return found
+        table, _ = tabular(scoring, rules, options)
+        tables[key] = [list(map(float, table[state])) for state in states]
+    return tables
 
 
 def _scores(policy: Policy) -> bool:
@@ -422,33 +438,33 @@ def verify_submission(
     Raises:
         ValueError: names what does not hold.
     """
-    found = read_submission(path)
+    submission = read_submission(path)
     try:
         with named_only(allow_code=allow_code):
-            _verify(found, suite)
+            _verify(submission, suite)
     except ValueError as error:
         raise ValueError(f"{path} is refused: {error}") from error
-    return found
+    return submission
 
 
-def _verify(found: Submission, suite: Suite) -> None:
-    of = [found.header.get(name) for name in ("suite", "version", "hash")]
+def _verify(submission: Submission, suite: Suite) -> None:
+    of = [submission.header.get(name) for name in ("suite", "version", "hash")]
     want = [suite.given["suite"], suite.given["version"], suite.hash]
     _want(of == want, f"want suite {want}, got {of}")
-    taken = not found.is_bot and found.name in suite.opponents
-    _want(not taken, f"{found.name} is the name of an opponent")
-    _want(found.is_finished, "it is not finished; run the same command again")
-    cells = [cell for cell, _ in found.records]
-    for number, (cell, wanted) in enumerate(zip_longest(cells, suite.cells)):
-        _want(cell == wanted, f"want {wanted} as episode {number}, got {cell}")
-    bot = make_policy(found.name) if found.is_bot else None
+    is_taken = not submission.is_bot and submission.name in suite.opponents
+    _want(not is_taken, f"{submission.name} is the name of an opponent")
+    _want(submission.is_finished, "it is not finished; run the same command again")
+    cells = [cell for cell, _ in submission.records]
+    for number, (cell, expected) in enumerate(zip_longest(cells, suite.cells)):
+        _want(cell == expected, f"want {expected} as episode {number}, got {cell}")
+    bot = make_policy(submission.name) if submission.is_bot else None
     plans = [
-        suite.plan(cell, bot or _recorded(found, record["replies"]))
-        for cell, record in found.records
+        suite.plan(cell, bot or _recorded(submission, record["replies"]))
+        for cell, record in submission.records
     ]
     played: dict[Cell, Episode] = {}
     for index, episode in stream_plans(plans, batch_size=CHUNK, on_error="lose"):
-        cell, record = found.records[index]
+        cell, record = submission.records[index]
         _want(episode.lost is None, f"{tuple(cell)}: {episode.lost}")
         again = json.loads(json.dumps(_record(suite, cell, episode)))
         for part in ("replies", "actions", "returns"):
@@ -456,16 +472,18 @@ def _verify(found: Submission, suite: Suite) -> None:
             _want(was == now, f"{tuple(cell)}: {part} was {was!r} and is {now!r}")
         _want_tokens(suite, record)
         played[cell] = episode
-    found.episodes = {cell: played[cell] for cell in suite.cells}
-    _want(not (bot and found.tables), "tables of a bot are computed; leave them out")
-    _want_tables(suite, found)
+    submission.episodes = {cell: played[cell] for cell in suite.cells}
+    _want(
+        not (bot and submission.tables), "tables of a bot are computed; leave them out"
+    )
+    _want_tables(suite, submission)
     if bot:
-        found.tables = _tables(suite, bot)
+        submission.tables = _tables(suite, bot)
 
 
-def _want(holds: bool, told: str) -> None:
+def _want(holds: bool, message: str) -> None:
     if not holds:
-        raise ValueError(told)
+        raise ValueError(message)
 
 
 def _want_name(name: str) -> None:
@@ -479,30 +497,30 @@ def _want_tokens(suite: Suite, record: Mapping[str, Any]) -> None:
     _want(fits, f"want 1 to {most} tokens in each of {num} replies, got {tokens}")
 
 
-def _want_tables(suite: Suite, found: Submission) -> None:
+def _want_tables(suite: Suite, submission: Submission) -> None:
     """Refuses tables that are no distributions over legal actions, or do not fit the play."""
-    for key, rows in found.tables.items():
+    for key, rows in submission.tables.items():
         _want(key in suite.exact, f"{key} is no exact cell of the suite")
         states = information_states(suite.rules(key)).values()
         legal = [len(suite.rules(key).legal_actions(state)) for state in states]
         fits = legal == list(map(len, rows))
         fits = fits and all(min(p) >= 0 and abs(sum(p) - 1) < 1e-6 for p in rows)
         _want(fits, f"{key} has no distribution for each information state")
-        far = _deviation(suite, key, found)
-        told = f"{far:.1f} standard deviations from its probabilities"
-        _want(far <= MAX_DEVIATION, f"the play of {key} is {told}")
+        far = _deviation(suite, key, submission)
+        distance_text = f"{far:.1f} standard deviations from its probabilities"
+        _want(far <= MAX_DEVIATION, f"the play of {key} is {distance_text}")
 
 
-def _table(suite: Suite, key: Key, found: Submission) -> Table:
+def _table(suite: Suite, key: Key, submission: Submission) -> Table:
     states = information_states(suite.rules(key))
-    return dict(zip(states, found.tables[key], strict=True))
+    return dict(zip(states, submission.tables[key], strict=True))
 
 
-def _deviation(suite: Suite, key: Key, found: Submission) -> float:
+def _deviation(suite: Suite, key: Key, submission: Submission) -> float:
     """Standard deviations of the log-likelihood of legal play from its mean under a table."""
-    rules, table = suite.rules(key), _table(suite, key, found)
+    rules, table = suite.rules(key), _table(suite, key, submission)
     gap, variance = 0.0, 1.0
-    for cell, episode in found.episodes.items():
+    for cell, episode in submission.episodes.items():
         if (cell.game, cell.condition.replace("again", "plain")) != key:
             continue
         for turn in _own_turns(suite, cell, episode):
@@ -521,16 +539,16 @@ SCORES = {"win": 1.0, "draw": 0.5, "loss": 0.0}
 
 
 def rate_submissions(
-    suite: Suite, found: Mapping[str, Submission]
+    suite: Suite, submissions: Mapping[str, Submission]
 ) -> dict[str, tuple[float, ...]]:
     """Elo, and the ends of its interval, of policies and opponents in plain play.
 
     One Bradley-Terry fit, in which all games have the same weight. The intervals are a bootstrap over the seeds of each game.
     """
-    names, games = [*dict.fromkeys([*found, *suite.opponents])], [*suite.games]
+    names, games = [*dict.fromkeys([*submissions, *suite.opponents])], [*suite.games]
     outcomes, places = [], []
-    for name, one in found.items():
-        for cell, episode in one.episodes.items():
+    for name, submission in submissions.items():
+        for cell, episode in submission.episodes.items():
             rules = suite.rules(cell[:2])
             is_rated = cell.condition == "plain" and rules.kind == "competitive"
             if is_rated and cell.opponent not in ("self", name):
@@ -568,14 +586,20 @@ def submissions_page(
     twice = sorted({name for name in names if names.count(name) > 1})
     _want(not twice, f"want one submission of each policy, got several of {twice}")
     checked = [verify_submission(p, suite, allow_code=allow_code) for p in paths]
-    found = {one.name: one for one in checked}
-    elos = sorted(rate_submissions(suite, found).items(), key=lambda item: -item[1][0])
+    by_name = {submission.name: submission for submission in checked}
+    elos = sorted(
+        rate_submissions(suite, by_name).items(), key=lambda item: -item[1][0]
+    )
     rows = [
         {"Policy": name, "Elo": "{:.0f} [{:.0f}, {:.0f}]".format(*elo)}
-        | (_totals(suite, found[name]) if name in found else {"Policy": f"*{name}*"})
+        | (
+            _totals(suite, by_name[name])
+            if name in by_name
+            else {"Policy": f"*{name}*"}
+        )
         for name, elo in elos
     ]
-    shown = {
+    fields = {
         **suite.given,
         "notes": "\n".join(f"- {note}" for note in suite.given["notes"]),
         "hash": suite.hash[:16],
@@ -584,28 +608,30 @@ def submissions_page(
         "by_game": "\n\n".join(_of_game(suite, game, checked) for game in suite.games),
         "deviation": MAX_DEVIATION,
     }
-    return (SUITES / "page.md").read_text(encoding="utf-8").format(**shown)
+    return (SUITES / "page.md").read_text(encoding="utf-8").format(**fields)
 
 
 Row = dict[str, str]
 
 
-def _totals(suite: Suite, one: Submission) -> Row:
-    turns = [t for each in one.episodes.items() for t in _own_turns(suite, *each)]
-    tokens = sum(sum(record["tokens"]) for _, record in one.records)
+def _totals(suite: Suite, submission: Submission) -> Row:
+    turns = [
+        t for each in submission.episodes.items() for t in _own_turns(suite, *each)
+    ]
+    tokens = sum(sum(record["tokens"]) for _, record in submission.records)
     return {
-        "Legal": f"{_legal_share(suite, one):.1%}",
+        "Legal": f"{_legal_share(suite, submission):.1%}",
         "Characters of a reply": f"{fmean(len(turn.reply) for turn in turns):.0f}",
-        "Tokens": f"{tokens or one.usage['completion_tokens']:,.0f}",
-        "Cost": f"{one.usage['cost']:g}",
+        "Tokens": f"{tokens or submission.usage['completion_tokens']:,.0f}",
+        "Cost": f"{submission.usage['cost']:g}",
     }
 
 
-def _legal_share(suite: Suite, one: Submission, key: Key | None = None) -> float:
+def _legal_share(suite: Suite, submission: Submission, key: Key | None = None) -> float:
     """The share of legal replies, in a game and condition or in all."""
     return fmean(
         turn.invalid is None
-        for cell, episode in one.episodes.items()
+        for cell, episode in submission.episodes.items()
         for turn in _own_turns(suite, cell, episode)
         if key in (None, cell[:2])
     )
@@ -614,51 +640,63 @@ def _legal_share(suite: Suite, one: Submission, key: Key | None = None) -> float
 GAPS = {"recall gap": "disguised", "prompt gap": "other", "noise floor": "again"}
 
 
-def _of_game(suite: Suite, game: str, found: Sequence[Submission]) -> str:
+def _of_game(suite: Suite, game: str, submissions: Sequence[Submission]) -> str:
     """The section of a game."""
     best = {"Policy": "*a best response*"}
     env = suite.wrappers[game, "plain"].env
     for name in suite.games[game]["opponents"]:
-        other: Any = suite.opponents.get(name, "self")
-        scales = scales_of(env, other, range(env.game.num_players))
+        opponent: Any = suite.opponents.get(name, "self")
+        scales = scales_of(env, opponent, range(env.game.num_players))
         if not isinstance(scales, str):
             best[f"against {name}"] = f"{scales['all'][1]:z.2f}"
-    rows = [_row(suite, game, one) for one in found] + [best] * (len(best) > 1)
+    rows = [_row(suite, game, submission) for submission in submissions] + [best] * (
+        len(best) > 1
+    )
     return f"### {game}\n\n{_markdown(rows)}"
 
 
-def _row(suite: Suite, game: str, one: Submission) -> Row:
+def _row(suite: Suite, game: str, submission: Submission) -> Row:
     """Returns in plain play, gaps, exact NashConv, and the suite's score."""
     low, high = bounds_of(suite.rules((game, "plain")))
-    paid = {c: _returns(suite, (g, c), one) for g, c in suite.wrappers if g == game}
-    row = {"Policy": f"{one.name} ✓" if one.is_bot else one.name}
-    for name, values in zip(suite.games[game]["opponents"], paid["plain"], strict=True):
+    returns_by_condition = {
+        c: _returns(suite, (g, c), submission) for g, c in suite.wrappers if g == game
+    }
+    row = {"Policy": f"{submission.name} ✓" if submission.is_bot else submission.name}
+    for name, values in zip(
+        suite.games[game]["opponents"], returns_by_condition["plain"], strict=True
+    ):
         ends = mean_interval(values.tolist(), low, high)
         row[f"against {name}"] = _interval(values, ends)
     for head, condition in GAPS.items():
-        if condition in paid:
-            gaps = (paid["plain"] - paid[condition]).mean(axis=0)
+        if condition in returns_by_condition:
+            gaps = (
+                returns_by_condition["plain"] - returns_by_condition[condition]
+            ).mean(axis=0)
             row[head] = _interval(gaps, paired_interval(gaps.tolist(), high - low))
-    for key in one.tables:
-        if key[0] == game and _legal_share(suite, one, key) >= 0.5:
-            value = nash_conv(suite.rules(key), _table(suite, key, one))
+    for key in submission.tables:
+        if key[0] == game and _legal_share(suite, submission, key) >= 0.5:
+            value = nash_conv(suite.rules(key), _table(suite, key, submission))
             row[f"NashConv, {key[1]}"] = f"{value:z.3f}"
     if scale := suite.games[game].get("scale"):
-        score = 100 * (paid["plain"].mean() - scale[0]) / (scale[1] - scale[0])
+        score = (
+            100
+            * (returns_by_condition["plain"].mean() - scale[0])
+            / (scale[1] - scale[0])
+        )
         row["score"] = f"{score:z.1f}"
     return row
 
 
-def _returns(suite: Suite, key: Key, one: Submission) -> NDArray[np.float64]:
+def _returns(suite: Suite, key: Key, submission: Submission) -> NDArray[np.float64]:
     """Mean returns over the seats, by opponent and seed."""
-    paid = [
+    returns = [
         episode.returns[seat]
-        for cell, episode in one.episodes.items()
+        for cell, episode in submission.episodes.items()
         if cell[:2] == key
         for seat in suite.own_seats(cell)
     ]
     shape = len(suite.games[key[0]]["opponents"]), suite.given["num_seeds"], -1
-    return np.asarray(np.reshape(paid, shape).mean(axis=2))
+    return np.asarray(np.reshape(returns, shape).mean(axis=2))
 
 
 def _interval(values: NDArray[np.float64], ends: tuple[float, float]) -> str:

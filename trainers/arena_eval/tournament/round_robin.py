@@ -94,7 +94,7 @@ class TournamentLog:
     Args:
         path: the file; created if missing.
         settings: settings of the tournament, as values that JSON can hold.
-        seen: called with each episode, also with those already in the file.
+        on_episode: called with each episode, also with those already in the file.
 
     Attributes:
         done: results of the episodes in the file.
@@ -108,9 +108,9 @@ class TournamentLog:
         self,
         path: str | Path,
         settings: Mapping[str, Any],
-        seen: Callable[[Episode], None],
+        on_episode: Callable[[Episode], None],
     ) -> None:
-        self.path, self._seen = Path(path), seen
+        self.path, self._seen = Path(path), on_episode
         self.done: dict[Match, Result] = {}
         lines: list[bytes] = []
         if self.path.exists() and not self.path.is_file():
@@ -132,8 +132,8 @@ class TournamentLog:
         Raises:
             OSError: such as a full disk; no unfinished line stays behind.
         """
-        named = {"game": match.game, "seats": match.lineup}
-        record = json.dumps(named).encode(), episode.to_json().encode()
+        match_fields = {"game": match.game, "seats": match.lineup}
+        record = json.dumps(match_fields).encode(), episode.to_json().encode()
         append_bytes(self.path, LINE + record[0] + EPISODE + record[1] + b"}\n")
         self.done[match] = result_of(episode)
         self._seen(episode)
@@ -156,11 +156,11 @@ class TournamentLog:
 
     def _take(self, number: int, line: bytes) -> None:
         try:
-            head, found, rest = line.partition(EPISODE)
-            if not found:
+            head, separator, tail = line.partition(EPISODE)
+            if not separator:
                 raise ValueError("want a match and an episode")
             match = json.loads(head + b"}")["match"]
-            episode = Episode.from_json(rest[:-2].decode())  # without "}\n"
+            episode = Episode.from_json(tail[:-2].decode())  # without "}\n"
             key = Match(match["game"], tuple(match["seats"]), episode.seed)
             self._seen(episode)
         except (ValueError, KeyError, TypeError) as error:
@@ -271,8 +271,8 @@ def fit_elo(
     (511.501, 511.501)
     """
     wins = np.zeros((num_policies, num_policies))
-    given = [1.0] * len(outcomes) if weights is None else weights
-    for (first, second, score), weight in zip(outcomes, given, strict=True):
+    outcome_weights = [1.0] * len(outcomes) if weights is None else weights
+    for (first, second, score), weight in zip(outcomes, outcome_weights, strict=True):
         wins[first, second] += weight * score
         wins[second, first] += weight * (1 - score)
     wins += 0.5 * (wins + wins.T > 0)
@@ -287,8 +287,8 @@ def fit_elo(
     optimize = import_extra("scipy.optimize", "eval")
     start = np.zeros(num_policies)
     options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 10_000}
-    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-    theta = found.x - found.x.mean()
+    fit = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    theta = fit.x - fit.x.mean()
     chances = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
     curvature = games * chances * (1 - chances)
     information = np.diag(curvature.sum(1)) - curvature
@@ -350,7 +350,7 @@ def _inner_equilibrium(skew: Floats) -> Floats:
     size = len(skew)
     corners = []
     for policy in range(size):
-        found = optimize.linprog(
+        solution = optimize.linprog(
             c=-np.eye(size)[policy],
             A_ub=skew,
             b_ub=np.zeros(size),
@@ -358,9 +358,9 @@ def _inner_equilibrium(skew: Floats) -> Floats:
             b_eq=[1.0],
             method="highs",
         )
-        if not found.success:
-            raise RuntimeError(f"the linear program was not solved: {found.message}")
-        corners.append(np.maximum(found.x, 0))
+        if not solution.success:
+            raise RuntimeError(f"the linear program was not solved: {solution.message}")
+        corners.append(np.maximum(solution.x, 0))
     mean = np.mean(corners, axis=0)
     return np.asarray(mean / mean.sum())
 
@@ -370,7 +370,7 @@ def _most_even(skew: Floats, start: Floats) -> Floats:
     optimize = import_extra("scipy.optimize", "eval")
     start = start / start.sum()
     limits = np.maximum(skew @ start, 0)  # allows for rounding in the constraints
-    found = optimize.minimize(
+    solution = optimize.minimize(
         lambda p: float(p @ np.log(p)),
         start,
         jac=lambda p: np.log(p) + 1,
@@ -386,7 +386,7 @@ def _most_even(skew: Floats, start: Floats) -> Floats:
         method="SLSQP",
         options={"ftol": 1e-12, "maxiter": 1000},
     )
-    best = np.asarray(found.x if found.success else start, np.float64)
+    best = np.asarray(solution.x if solution.success else start, np.float64)
     return np.asarray(best / best.sum())
 
 
@@ -439,13 +439,13 @@ def lineups_of(num_policies: int, num_players: int, self_pairs: bool) -> list[Li
     >>> lineups_of(2, 3, self_pairs=True)[:4]
     [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)]
     """
-    found = (
+    lineups = (
         _lineup(row, column, seat, num_players)
         for row, column in product(range(num_policies), repeat=2)
         for seat in range(num_players)
         if row != column or self_pairs
     )
-    return [*dict.fromkeys(found)]
+    return [*dict.fromkeys(lineups)]
 
 
 def _lineup(row: int, column: int, seat: int, num_players: int) -> Lineup:
@@ -494,12 +494,12 @@ class GameResults:
     def cross_play(self) -> CrossPlay:
         """Self-play against cross-play, over all policies."""
         size = range(len(self.policies))
-        own = _means([self._scores(row, row) for row in size])
+        self_play = _means([self._scores(row, row) for row in size])
         mixed = _means([self._scores(r, c) for r in size for c in size if r != c])
-        gaps = [a - b for a, b in zip(own, mixed, strict=True)]
+        gaps = [a - b for a, b in zip(self_play, mixed, strict=True)]
         lowest, highest = bounds_of(self.game)
         low, high = paired_interval(gaps, highest - lowest)
-        first, second, gap = (sum(v) / len(v) for v in (own, mixed, gaps))
+        first, second, gap = (sum(v) / len(v) for v in (self_play, mixed, gaps))
         return CrossPlay(first, second, gap, low, high)
 
     def outcomes(self) -> list[PairOutcome]:
@@ -521,13 +521,13 @@ class GameResults:
     def _outcome(self, row: int, column: int, seat: int, seed: int) -> PairOutcome:
         num_players = self.game.num_players
         result = self.result(_lineup(row, column, seat, num_players), seed)
-        own = result.returns[seat]
-        others = (sum(result.returns) - own) / (num_players - 1)
+        own_return = result.returns[seat]
+        others = (sum(result.returns) - own_return) / (num_players - 1)
         if result.forfeited_by is not None:
             return PairOutcome(row, column, float(result.forfeited_by != seat))
-        if abs(own - others) < 1e-9:
+        if abs(own_return - others) < 1e-9:
             return PairOutcome(row, column, 0.5)
-        return PairOutcome(row, column, float(own > others))
+        return PairOutcome(row, column, float(own_return > others))
 
     def _scores(self, row: int, column: int) -> list[float]:
         """Mean return of the row policy over all seats, by seed."""
@@ -619,9 +619,9 @@ def summarise(
     scores = [
         GameResults(game, name, policies, seeds, done) for name, game in games.items()
     ]
-    competitive = [one for one in scores if one.game.kind == "competitive"]
-    outcomes = [outcome for one in competitive for outcome in one.outcomes()]
-    summaries = tuple(_summary(one, self_pairs) for one in scores)
+    competitive = [results for results in scores if results.game.kind == "competitive"]
+    outcomes = [outcome for results in competitive for outcome in results.outcomes()]
+    summaries = tuple(_summary(results, self_pairs) for results in scores)
     return Tournament(
         policies=tuple(policies),
         num_episodes=len(seeds),
@@ -674,15 +674,17 @@ def _summary(scores: GameResults, self_pairs: bool) -> GameSummary:
 
 
 def _forfeits(done: Mapping[Match, Result]) -> dict[str, dict[str, int]]:
-    found: dict[str, Counter[str]] = {}
+    reasons_by_policy: dict[str, Counter[str]] = {}
     for match in sorted(done):  # independent of the order in which episodes ended
         result = done[match]
         if result.forfeited_by is not None:
             name = match.lineup[result.forfeited_by]
             # without the legal actions, which differ by state
             reason = (result.reason or "unknown").partition(": Write `")[0]
-            found.setdefault(name, Counter())[reason] += 1
-    return {name: dict(counts.most_common()) for name, counts in found.items()}
+            reasons_by_policy.setdefault(name, Counter())[reason] += 1
+    return {
+        name: dict(counts.most_common()) for name, counts in reasons_by_policy.items()
+    }
 
 
 CHUNK = 256  # episodes in flight
@@ -716,10 +718,10 @@ def play_tournament(
     True
     """
     plan = TournamentPlan(policies, games, num_episodes, **options)
-    found = plan.run(progress)
-    for text in found.warnings:
+    tournament = plan.run(progress)
+    for text in tournament.warnings:
         warnings.warn(text, stacklevel=2)
-    return found
+    return tournament
 
 
 class TournamentPlan:
@@ -767,9 +769,9 @@ class TournamentPlan:
         for module in ("scipy.optimize", "openskill.models"):
             import_extra(module, "eval")  # fails before hours of play
         self._seeds = seeds_of(seed, num_episodes)
-        made = [*map(as_policy, policies)]
-        self.policies = {policy.name: policy for policy in made}
-        _want_different("policies", [policy.name for policy in made], at_least=2)
+        players = [*map(as_policy, policies)]
+        self.policies = {policy.name: policy for policy in players}
+        _want_different("policies", [policy.name for policy in players], at_least=2)
         self._self_pairs, self._timeout = self_pairs, checked_timeout(timeout)
         self._given = dict(prompt or {})
         options = {"on_invalid": "forfeit", **self._given}
@@ -790,39 +792,42 @@ class TournamentPlan:
         self.num_episodes = sum(map(len, self._matches.values()))
         planned = {match for matches in self._matches.values() for match in matches}
         for other in sorted(self._done.keys() - planned)[:1]:
-            told = f"{out} holds {other}, which is no match of this tournament"
-            raise ValueError(f"{told}; give a new file")
+            problem = f"{out} holds {other}, which is no match of this tournament"
+            raise ValueError(f"{problem}; give a new file")
 
     def run(self, progress: Progress | None = None) -> Tournament:
         """Plays the missing episodes; raises as `play_tournament` does."""
         self._lost = []
         for label, matches in self._matches.items():
             self._play(label, [m for m in matches if m not in self._done], progress)
-        missing = [one for one in self._lost if not is_unreadable(one)]
-        left_out = {one.seed for one in self._lost}
+        missing = [summary for summary in self._lost if not is_unreadable(summary)]
+        left_out = {summary.seed for summary in self._lost}
         seeds = [seed for seed in self._seeds if seed not in left_out]
         if missing or not seeds:
             count = Counter(
                 (e.turns[-1].policy, e.turns[-1].invalid or "unreadable record")
                 for e in self._lost
             )
-            told = ", ".join(
-                f"{who} {kind} {n}" for (who, kind), n in sorted(count.items())
+            counts_text = ", ".join(
+                f"{policy_name} {kind} {n}"
+                for (policy_name, kind), n in sorted(count.items())
             )
             raise NoReplyError(
-                f"{len(self._lost)} of {self.num_episodes} episodes were lost ({told}): "
+                f"{len(self._lost)} of {self.num_episodes} episodes were lost ({counts_text}): "
                 f"{(missing or self._lost)[0].lost}"
             )
         done = {m: result for m, result in self._done.items() if m.seed in {*seeds}}
         games = {label: w.env.game for label, w in self._wrappers.items()}
         names, players = list(self.policies), list(self.policies.values())
-        found = summarise(names, seeds, games, done, self._self_pairs)
+        tournament = summarise(names, seeds, games, done, self._self_pairs)
         measured = tuple(
-            replace(one, nash_conv=nash_convs(players, wrapper.env, self._given))
-            for wrapper, one in zip(self._wrappers.values(), found.games, strict=True)
+            replace(summary, nash_conv=nash_convs(players, wrapper.env, self._given))
+            for wrapper, summary in zip(
+                self._wrappers.values(), tournament.games, strict=True
+            )
         )
         warned = self._unreadable() + self._replies.warnings()
-        return replace(found, games=measured, warnings=warned)
+        return replace(tournament, games=measured, warnings=warned)
 
     def _unreadable(self) -> tuple[str, ...]:
         """A line about the lost episodes of the last run, if there are some."""
@@ -863,8 +868,8 @@ class TournamentPlan:
 
     def _matches_of(self, label: str) -> list[Match]:
         game, names = self._wrappers[label].env.game, list(self.policies)
-        own = meets_itself(game, self._self_pairs)
-        lineups = lineups_of(len(names), game.num_players, own)
+        self_pairs = meets_itself(game, self._self_pairs)
+        lineups = lineups_of(len(names), game.num_players, self_pairs)
         return [
             Match(label, tuple(names[index] for index in lineup), seed)
             for seed in self._seeds
@@ -894,10 +899,10 @@ class TournamentPlan:
             "self_pairs": self._self_pairs,
             "prompt": next(iter(self._wrappers.values())).prompt_options,
             "own_prompts": {
-                name: asdict(own)
+                name: asdict(options)
                 for name, policy in self.policies.items()
-                for own in given_prompts([policy], self._given)
-                if own is not None
+                for options in given_prompts([policy], self._given)
+                if options is not None
             },
             "models": {
                 name: json.loads(inner.prompt_json())
@@ -908,18 +913,18 @@ class TournamentPlan:
         }
 
 
-def _want_different(what: str, names: Sequence[str], at_least: int) -> None:
+def _want_different(noun: str, names: Sequence[str], at_least: int) -> None:
     if len(names) < at_least:
-        raise ValueError(f"want at least {at_least} {what}, got {len(names)}")
+        raise ValueError(f"want at least {at_least} {noun}, got {len(names)}")
     for name, count in Counter(names).items():
         if count > 1:
-            raise ValueError(f"want different {what}, got {name!r} {count} times")
+            raise ValueError(f"want different {noun}, got {name!r} {count} times")
 
 
 GAP = 2  # spaces between columns
 
 
-def draw_matrix(found: Tournament, path: str | Path) -> None:
+def draw_matrix(tournament: Tournament, path: str | Path) -> None:
     """Draws the payoff matrices of all games, side by side, into a PNG file.
 
     Beside the matrix of a game is the exact NashConv of its policies, if it was measured.
@@ -929,17 +934,17 @@ def draw_matrix(found: Tournament, path: str | Path) -> None:
     """
     figure_module = import_extra("matplotlib.figure", "eval")
     import_extra("matplotlib.backends.backend_agg", "eval")
-    size = len(found.policies)
+    size = len(tournament.policies)
     panels = [
         (draw, game)
-        for game in found.games
+        for game in tournament.games
         for draw in (_draw_payoffs, *([_draw_nash_conv] if game.nash_conv else []))
     ]
     side = max(3.0, 0.9 * size + 1.5)  # inches
     figure = figure_module.Figure((side * len(panels), side), layout="constrained")
     all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (draw, game) in zip(all_axes, panels, strict=True):
-        draw(axes, found.policies, game)
+        draw(axes, tournament.policies, game)
     figure.savefig(path, format="png", dpi=120)
 
 
@@ -969,17 +974,21 @@ def _draw_nash_conv(axes: Any, policies: Sequence[str], game: GameSummary) -> No
     axes.set_xticks(range(len(policies)), policies, rotation=45, ha="right")
 
 
-def tournament_tables(found: Tournament, width: int | None = None) -> list[Table]:
+def tournament_tables(tournament: Tournament, width: int | None = None) -> list[Table]:
     """Tables of payoffs, of exact NashConv, of ranks, and of forfeits if there were any.
 
     A matrix that is wider than `width` characters is split into several tables.
     """
-    told, names = found.to_dict(), found.policies
-    tables = [table for game in told["games"] for table in _payoffs(names, game, width)]
-    tables += [nash_conv_table(g.game, g.nash_conv) for g in found.games if g.nash_conv]
-    tables += [_drawn(*ranking) for ranking in rankings(told)]
-    if found.forfeits:
-        tables.append(_forfeit_table(found))
+    document, names = tournament.to_dict(), tournament.policies
+    tables = [
+        table for game in document["games"] for table in _payoffs(names, game, width)
+    ]
+    tables += [
+        nash_conv_table(g.game, g.nash_conv) for g in tournament.games if g.nash_conv
+    ]
+    tables += [_drawn(*ranking) for ranking in rankings(document)]
+    if tournament.forfeits:
+        tables.append(_forfeit_table(tournament))
     return tables
 
 
@@ -1027,7 +1036,7 @@ def mean_cell(mean: Mapping[str, float]) -> str:
 
 
 def rankings(
-    found: Mapping[str, Any],
+    document: Mapping[str, Any],
 ) -> Iterator[tuple[str, dict[str, list[str]], list[str]]]:
     """Title, columns and notes of each game's ranking, and of that of several games.
 
@@ -1035,24 +1044,24 @@ def rankings(
     an interval.
 
     Args:
-        found: what `Tournament.to_dict` gave.
+        document: what `Tournament.to_dict` gave.
     """
-    names, games = found["policies"], found["games"]
-    for one in [*games, *([found] if len(games) > 1 else [])]:
+    names, games = document["policies"], document["games"]
+    for section in [*games, *([document] if len(games) > 1 else [])]:
         columns: dict[str, list[str]] = {"policy": list(names)}
-        if "mean_ranks" in one:
-            order = one["mean_ranks"]
+        if "mean_ranks" in section:
+            order = section["mean_ranks"]
             notes = ["ordered by the mean rank over all games"]
             columns["mean rank"] = [f"{rank:.2f}" for rank in order]
         else:
-            order = [one["ranking"].index(name) for name in names]
+            order = [section["ranking"].index(name) for name in names]
             notes = ["return: mean over the other policies, with its 95 % interval"]
-            if nash := one["nash"]:
+            if nash := section["nash"]:
                 notes[0] = f"ordered by Nash average, then return; {notes[0]}"
                 columns["Nash average"] = [f"{x:z.3f}" for x in nash["ratings"]]
                 columns["Nash weight"] = [f"{x:z.3f}" for x in nash["weights"]]
-            columns["return"] = [mean_cell(mean) for mean in one["means"]]
-        if ratings := one["ratings"]:
+            columns["return"] = [mean_cell(mean) for mean in section["means"]]
+        if ratings := section["ratings"]:
             columns["Elo (95 %)"] = [
                 f"{x['elo']:z.0f}\n{x['elo_low']:z.0f} to {x['elo_high']:z.0f}"
                 for x in ratings
@@ -1065,7 +1074,7 @@ def rankings(
             )
         best = sorted(range(len(names)), key=order.__getitem__)
         ordered = {head: [cells[i] for i in best] for head, cells in columns.items()}
-        yield f"Ranking: {one.get('game', 'all games')}", ordered, notes
+        yield f"Ranking: {section.get('game', 'all games')}", ordered, notes
 
 
 def _drawn(title: str, columns: Mapping[str, list[str]], notes: Sequence[str]) -> Table:
@@ -1081,29 +1090,29 @@ def _drawn(title: str, columns: Mapping[str, list[str]], notes: Sequence[str]) -
     return table
 
 
-def _forfeit_table(found: Tournament) -> Table:
+def _forfeit_table(tournament: Tournament) -> Table:
     table = Table(title="Forfeits", **STYLE)
-    width = min(max(map(len, found.forfeits)), NAME)
+    width = min(max(map(len, tournament.forfeits)), NAME)
     table.add_column("policy", overflow="fold", min_width=width)
     table.add_column("times", no_wrap=True)
     table.add_column("reason", overflow="fold")
-    for policy, reasons in found.forfeits.items():
+    for policy, reasons in tournament.forfeits.items():
         for reason, count in reasons.items():
             table.add_row(policy, str(count), reason)
     return table
 
 
-def records_of(found: Tournament) -> list[dict[str, Any]]:
+def records_of(tournament: Tournament) -> list[dict[str, Any]]:
     """The policies of each game, best first, as flat records for CSV."""
     return [
-        _record(found, game, found.policies.index(name)) | {"rank": rank}
-        for game in found.games
+        _record(tournament, game, tournament.policies.index(name)) | {"rank": rank}
+        for game in tournament.games
         for rank, name in enumerate(game.ranking, 1)
     ]
 
 
-def _record(found: Tournament, game: GameSummary, index: int) -> dict[str, Any]:
-    name, mean, nash = found.policies[index], game.means[index], game.nash
+def _record(tournament: Tournament, game: GameSummary, index: int) -> dict[str, Any]:
+    name, mean, nash = tournament.policies[index], game.means[index], game.nash
     return {
         **{"game": game.game, "rank": 0, "policy": name},
         **{"mean_return": mean.mean, "low": mean.low, "high": mean.high},
@@ -1113,7 +1122,9 @@ def _record(found: Tournament, game: GameSummary, index: int) -> dict[str, Any]:
         "nash_conv": game.nash_conv.get(name),
         **(asdict(game.ratings[index]) if game.ratings else {}),
         **{
-            f"against {other}": cell and cell.mean
-            for other, cell in zip(found.policies, game.payoffs[index], strict=True)
+            f"against {opponent}": cell and cell.mean
+            for opponent, cell in zip(
+                tournament.policies, game.payoffs[index], strict=True
+            )
         },
     }
