@@ -137,8 +137,8 @@ def corrections_of(
         state
         for draws in episodes
         for draw in draws
-        for state, known in zip(draw.states, draw.returns, strict=True)
-        if np.isnan(known)
+        for state, exact_return in zip(draw.states, draw.returns, strict=True)
+        if np.isnan(exact_return)
     )
     values = dict(
         zip(open_states, values_of([*open_states]) if open_states else (), strict=True)
@@ -147,8 +147,8 @@ def corrections_of(
     for row, draws in zip(sums, episodes, strict=True):
         for draw in draws:
             after = [
-                values[state] if np.isnan(known) else known
-                for state, known in zip(draw.states, draw.returns, strict=True)
+                values[state] if np.isnan(exact_return) else exact_return
+                for state, exact_return in zip(draw.states, draw.returns, strict=True)
             ]
             mean = float(np.dot(draw.probabilities, after)) / sum(draw.probabilities)
             row[KINDS.index(draw.kind)] += after[draw.taken] - mean

@@ -589,8 +589,12 @@ class EvaluationPlan:
 
     def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
         if self._are_constants_exact(opponent):
-            exact = [self._exact.outcomes(one, opponent) for one in self._constants]
-            means = [one["all"].mean_return for one in exact if one is not None]
+            exact = [
+                self._exact.outcomes(constant, opponent) for constant in self._constants
+            ]
+            means = [
+                outcome["all"].mean_return for outcome in exact if outcome is not None
+            ]
             return self._constants[means.index(max(means))]
 
         def mean(policy: Policy) -> float:

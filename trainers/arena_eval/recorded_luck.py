@@ -67,7 +67,7 @@ class LuckCorrections:
     @property
     def seconds(self) -> float:
         """CPU time that fitting took, of all seats together."""
-        return sum(one.seconds for one in self._values.values())
+        return sum(values.seconds for values in self._values.values())
 
     def by_seed(self, seat: int, episodes: Sequence[Episode]) -> dict[int, Floats]:
         """The corrections of a seat in each episode, by its seed.
@@ -256,7 +256,7 @@ class LuckByLineup:
             corrected[0] - corrected[1],
             (-bound, bound),
             str(luck[0].name),
-            sum(one.seconds for one in luck),
+            sum(correction.seconds for correction in luck),
         )
 
 

@@ -206,23 +206,26 @@ def adjusted_text(adjusted: Adjusted) -> str:
     return f"{adjusted.mean:z.3f} ({ends}), as of {adjusted.games_saved:.1f} times the games"
 
 
-def luck_notes(found: Evaluation) -> list[str]:
+def luck_notes(evaluation: Evaluation) -> list[str]:
     """Lines with means and differences whose luck is taken out, where that helps."""
     lines = [
         f"luck out, {row.policy} in seat {row.seat}{against(row.opponent)}: "
         f"{adjusted_text(row.adjusted)}"
-        for row in found.rows
+        for row in evaluation.rows
         if row.adjusted
     ]
     lines += [
-        f"luck out, difference from {one.base}{against(one.opponent)}: "
-        f"{adjusted_text(one.adjusted)}"
-        for one in (*found.partners, *found.differences)
-        if one.adjusted
+        f"luck out, difference from {difference.base}{against(difference.opponent)}: "
+        f"{adjusted_text(difference.adjusted)}"
+        for difference in (*evaluation.partners, *evaluation.differences)
+        if difference.adjusted
     ]
     seconds: dict[str, float] = {}
-    adjusted = [row.adjusted for row in found.rows]
-    adjusted += [one.adjusted for one in (*found.partners, *found.differences)]
+    adjusted = [row.adjusted for row in evaluation.rows]
+    adjusted += [
+        difference.adjusted
+        for difference in (*evaluation.partners, *evaluation.differences)
+    ]
     for mean in filter(None, adjusted):
         seconds[mean.values] = max(seconds.get(mean.values, 0.0), mean.seconds)
     for name, duration in seconds.items():
@@ -304,13 +307,13 @@ def baseline_lines(rows: Sequence[ResultRow]) -> list[str]:
         last = {
             row.role: row for row in rows if row.opponent == opponent
         }  # of all seats
-        told = []
+        parts = []
         if row := last.get("uniform"):
-            told.append(f"uniform play {_mean(row)}")
+            parts.append(f"uniform play {_mean(row)}")
         if row := last.get("solver"):
-            told.append(f"{reference_kind(row.policy)}: {row.policy} {_mean(row)}")
-        if told:
-            lines.append(f"{'; '.join(told)}{against(opponent)}")
+            parts.append(f"{reference_kind(row.policy)}: {row.policy} {_mean(row)}")
+        if parts:
+            lines.append(f"{'; '.join(parts)}{against(opponent)}")
         if row := last.get("constant"):
             lines.append(
                 f"best constant: {row.policy} {_mean(row)}; --baselines prints all"

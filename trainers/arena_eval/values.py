@@ -116,8 +116,8 @@ def solver_values(game: AnyGame, seat: int, opponent: Policy | None) -> TableVal
     is_known = solver is not None and is_tabular(solver)
     table = dict(tabular(solver, game, SHORT)[0] if is_known else uniform_table(game))
     if opponent is not None and is_tabular(opponent):
-        known: Any = opponent
-        rows = tabular(known, game, SHORT)[0]
+        tabular_opponent: Any = opponent
+        rows = tabular(tabular_opponent, game, SHORT)[0]
         table |= {key: row for key, row in rows.items() if key[0] != seat}
     return TableValues(game, seat, table)
 

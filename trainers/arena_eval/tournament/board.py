@@ -317,8 +317,8 @@ def _play_suite(
     progress: Callable[[int, int], object],
 ) -> None:
     before = _usage(policy)
-    found = _begun(suite, policy, path, name)
-    done = dict(found.records)
+    entry = _begun(suite, policy, path, name)
+    done = dict(entry.records)
     left = [cell for cell in suite.cells if cell not in done]
     plans, lost = [suite.plan(cell, policy) for cell in left], []
     try:
@@ -332,17 +332,17 @@ def _play_suite(
             progress(len(done), len(suite.cells))
     finally:  # also of a session that is stopped
         if usage := _usage(policy) - before:
-            found.usage.update(usage)
+            entry.usage.update(usage)
             _append(path, {"usage": usage, "is_finished": False})
     if lost:
         raise NoReplyError(f"{len(lost)} episodes were lost: {lost[0]}")
-    if found.is_finished:
+    if entry.is_finished:
         return
     # all lines in the order of the suite
-    lines: list[Any] = [{"board": found.header}, *(done[cell] for cell in suite.cells)]
-    tables = {} if found.is_bot else _tables(suite, policy)
+    lines: list[Any] = [{"board": entry.header}, *(done[cell] for cell in suite.cells)]
+    tables = {} if entry.is_bot else _tables(suite, policy)
     lines += [{"table": key, "probs": rows} for key, rows in tables.items()]
-    lines.append({"usage": found.usage, "is_finished": True})
+    lines.append({"usage": entry.usage, "is_finished": True})
     with whole_file(path) as file:
         file.writelines(f"{json.dumps(line)}\n" for line in lines)
 
