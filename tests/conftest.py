@@ -52,6 +52,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 pytest.skip(str(error))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps what is fitted and cached out of the user's folder, also of commands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ARENA_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def elsewhere() -> Callable[..., AbstractContextManager[None]]:
     """Makes contexts in which another process, number 7 on host, has a lock."""

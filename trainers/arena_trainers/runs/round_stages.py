@@ -277,6 +277,7 @@ def write_scores(run: RoundsRun, model: Path, path: Path) -> None:
             stage.episodes,
             seed=first,
             baselines=False,
+            values=None,  # the score is of the raw returns
             on_error="raise",
         ).run()
         is_random = policy.sampling.temperature > 0

@@ -240,6 +240,7 @@ class GameMeter:
             min(self.num_episodes, MAX_PAIRING_EPISODES),
             prompt=self._prompt,
             baselines=False,
+            values=None,  # no fit of values at the end of a run; `arena eval` does it
             on_error="raise",
         ).run(lambda *_: self.on_progress())
 
