@@ -698,6 +698,7 @@ the published form; γ = 1 always. Left out:
 - A scale for `mars_loo`, which has no such option.
 - Division by the standard deviation of the whole batch. The rescaling above makes it equal to no
   scale.
+- `control_variates`, whose noise [a page of its own](surprise.md) measures.
 
 ## What is measured
 

@@ -12,17 +12,13 @@ torch = pytest.importorskip("torch")
 import arena_envs  # noqa: E402
 from arena_envs.doors import BrokenPromise  # noqa: E402
 from arena_trainers import losses  # noqa: E402
-from arena_trainers.losses import (  # type: ignore[attr-defined] # noqa: E402
-    Choice,
-    Seen,
-    Weight,
-    terms_of,
-)
+from arena_trainers.losses import Choice, LossInputs, terms_of  # noqa: E402
 from arena_trainers.train.losses import teacher as teacher_module  # noqa: E402
 from arena_trainers.train.losses.terms import LossTerms  # noqa: E402
 from arena_trainers.train.rows import TrainingRow  # noqa: E402
 from arena_trainers.train.score.mismatch import plain_logprobs  # noqa: E402
 from arena_trainers.train.score.scores import TokenScores  # noqa: E402
+from arena_trainers.weight import Weight  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 LOGPS, OLD, REFERENCE = [-1.0, -0.5, -2.0], [-1.3, -0.4, -2.0], [-0.8, -0.9, -1.0]
@@ -33,7 +29,7 @@ def row(values, **options):
     return torch.tensor([values], dtype=torch.float64, **options)
 
 
-def seen_of(**others):
+def inputs_of(**others):
     known = {
         "mask": torch.ones(1, 3, dtype=torch.bool),
         "advantages": row(ADVANTAGES),
@@ -43,13 +39,13 @@ def seen_of(**others):
         "entropy": row(ENTROPY),
         "invalid": torch.tensor([True]),
     }
-    return Seen(**{**known, **others})
+    return LossInputs(**{**known, **others})
 
 
 def gradient(term, **others):
     """The derivative of the sum of a term by the log-probability of each token."""
     logps = row(LOGPS, requires_grad=True)
-    term(logps, seen_of(**others)).sum().backward()
+    term(logps, inputs_of(**others)).sum().backward()
     return logps.grad[0].tolist()
 
 
@@ -67,7 +63,7 @@ def test_the_gradient_of_the_kl_term_is_one_less_the_ratio():
 
 def test_the_gradient_of_the_entropy_term_is_that_of_the_entropy_with_its_sign():
     entropy = row(ENTROPY, requires_grad=True)
-    losses.entropy(row(LOGPS), seen_of(entropy=entropy)).sum().backward()
+    losses.entropy(row(LOGPS), inputs_of(entropy=entropy)).sum().backward()
     assert entropy.grad[0].tolist() == [-1, -1, -1]
 
 
@@ -75,7 +71,7 @@ def test_kickstart_is_the_cross_entropy_spread_over_the_tokens():
     """Its derivative by the log-probability of an action is the teacher's probability."""
     learner = row([-0.5, -1.5], requires_grad=True)
     choice = Choice(row([0.25, 0.75]), learner)
-    term = losses.kickstart(row(LOGPS), seen_of(teacher=choice))
+    term = losses.kickstart(row(LOGPS), inputs_of(teacher=choice))
     assert term[0].tolist() == pytest.approx([(0.25 * 0.5 + 0.75 * 1.5) / 3] * 3)
     term.sum().backward()
     assert learner.grad[0].tolist() == pytest.approx([-0.25, -0.75])
@@ -84,7 +80,7 @@ def test_kickstart_is_the_cross_entropy_spread_over_the_tokens():
 def test_down_push_fades_below_the_reference_and_spares_valid_replies():
     """The value is -log sigmoid(-d), d = log π - log π_ref: its derivative is sigmoid(d)."""
     d = row(LOGPS) - row(REFERENCE)
-    found = losses.down_push(row(LOGPS), seen_of())
+    found = losses.down_push(row(LOGPS), inputs_of())
     assert torch.allclose(found, -torch.nn.functional.logsigmoid(-d))
     pushed = d.sigmoid()[0].tolist()
     assert gradient(losses.down_push) == pytest.approx(pushed)
@@ -113,7 +109,7 @@ def test_hapo_redistributes_advantages_by_entropy():
 
 def test_aepo_keeps_the_gradient_of_the_upper_clip():
     term = partial(losses.aepo_clip, alpha=0.0)
-    value = term(row(LOGPS), seen_of())[0].tolist()
+    value = term(row(LOGPS), inputs_of())[0].tolist()
     assert value == pytest.approx([-1.28, 2 * RATIOS[1], -0.5])
     assert gradient(term) == pytest.approx([-1.28, 2 * RATIOS[1], -0.5])
 
@@ -121,7 +117,7 @@ def test_aepo_keeps_the_gradient_of_the_upper_clip():
 def test_aepo_scales_advantages_by_standardised_entropy():
     mean, std = 0.5, math.sqrt((0.09 + 0.01 + 0.16) / 3)
     scale = [1 + 0.2 * (h - mean) / std for h in ENTROPY]
-    found = losses.aepo_clip(row(LOGPS), seen_of(old=row(LOGPS)))[0].tolist()
+    found = losses.aepo_clip(row(LOGPS), inputs_of(old=row(LOGPS)))[0].tolist()
     assert found == pytest.approx(
         [-a * s for a, s in zip(ADVANTAGES, scale, strict=True)]
     )
@@ -190,9 +186,9 @@ def test_surrogates_are_that_of_trl_where_they_coincide(by_trl, term, options):
     assert own == pytest.approx(grad, abs=1e-6)
 
 
-def less_advantage(logps, seen):
+def less_advantage(logps, inputs):
     """A surrogate at ratio 1; a test names it as a plug-in."""
-    return -seen.advantages + 0 * logps
+    return -inputs.advantages + 0 * logps
 
 
 @pytest.mark.parametrize(
@@ -369,10 +365,10 @@ def test_the_terms_keep_their_promises(name):
 @pytest.mark.parametrize(
     ("term", "promise"),
     [
-        (lambda logps, seen: logps - seen.old, "needs"),
-        (lambda logps, seen: logps.sum(), "per token"),
-        (lambda logps, seen: (logps * 0).log(), "finite"),
-        (lambda logps, seen: logps.detach(), "gradient"),
+        (lambda logps, inputs: logps - inputs.old, "needs"),
+        (lambda logps, inputs: logps.sum(), "per token"),
+        (lambda logps, inputs: (logps * 0).log(), "finite"),
+        (lambda logps, inputs: logps.detach(), "gradient"),
     ],
 )
 def test_a_term_that_breaks_a_promise_is_found(term, promise):
@@ -533,9 +529,9 @@ TOLD: dict[str, Any] = {}
 
 
 @losses.needs("values", "invalid")
-def told(logps, seen):
+def told(logps, inputs):
     """What a term was told of the turns."""
-    TOLD.update(values=seen.values, invalid=seen.invalid, mask=seen.mask)
+    TOLD.update(values=inputs.values, invalid=inputs.invalid, mask=inputs.mask)
     return logps * 0
 
 

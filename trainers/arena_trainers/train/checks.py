@@ -163,7 +163,7 @@ def check_save_steps(args: SelfPlay) -> None:
         fits = " or ".join(str(n) for n in (less, less + args.window) if n)
         raise ValueError(
             f"want save_steps divisible by {args.window} (the optimizer steps that "
-            f"share a generation batch), got {args.save_steps}; give --save_steps "
+            f"share a generation batch), got {args.save_steps:g}; give --save_steps "
             f"{fits}"
         )
 
