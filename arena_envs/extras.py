@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from arena_envs.doors import import_extra as import_extra
-from arena_envs.doors import missing_extra
+from arena_envs.registry import import_extra as import_extra
+from arena_envs.registry import missing_extra
 
 # whose deprecations are for us to mend, and not for who runs a command
 LIBRARIES = (

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from arena_envs.catalogue import GAMES, Facts, Split
 from arena_envs.checks import did_you_mean, install_advice
-from arena_envs.doors import (
+from arena_envs.game import AnyGame, Information, Kind
+from arena_envs.nodes import Content
+from arena_envs.registry import (
     Door,
     Expression,
     expression,
     imported,
     installed,
 )
-from arena_envs.game import AnyGame, Information, Kind
-from arena_envs.nodes import Content
 from arena_envs.trust import require_operator_of_code
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ SOURCES = {
 # Public modules without a list of names: all that they define is public.
 MODULES = (
     "arena_envs.bots",
-    "arena_envs.doors",
+    "arena_envs.registry",
     "arena_envs.game",
     "arena_envs.hostile",
     "arena_envs.talk",

@@ -685,7 +685,7 @@ def watching(folder: Path) -> Iterator[list[str]]:
     (folder / f"{CANARY}.txt").write_text('{"question": "1?", "answer": "1"}\nsun\n')
     made = mcts.ISMCTS.__init__
 
-    @wraps(made)  # doors read the signature
+    @wraps(made)  # registries read the signature
     def noted(self: Any, *given: Any, **options: Any) -> None:
         made(self, *given, **options)
         if self.num_simulations > 10_000 and _watched is not None:

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from arena_envs import make, make_game, trust
-from arena_envs.doors import imported
+from arena_envs.registry import imported
 from arena_envs.trust import NotTrusted, named_only, no_code
 from arena_wrappers import make_policy
 

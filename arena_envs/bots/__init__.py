@@ -53,8 +53,8 @@ import random
 from typing import Any, Protocol
 
 from arena_envs.catalogue import GAMES
-from arena_envs.doors import Door
 from arena_envs.game import AnyGame
+from arena_envs.registry import Door
 
 
 class Bot(Protocol):

@@ -42,7 +42,6 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from arena_envs import talk
 from arena_envs.checks import check_known
-from arena_envs.doors import Door, broken, import_extra, missing_extra, value_of
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -72,6 +71,7 @@ from arena_envs.games.kits.answers import (
     quantity_of,
 )
 from arena_envs.hostile import break_markup, quoted
+from arena_envs.registry import Door, broken, import_extra, missing_extra, value_of
 from arena_envs.scenes.shapes import Shapes, Table, cells, talk_of
 from arena_envs.talk import Utterance
 from arena_envs.trust import require_operator

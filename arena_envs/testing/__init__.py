@@ -21,9 +21,9 @@ from typing import Any
 
 from arena_envs import game as rules_of_all
 from arena_envs import talk
-from arena_envs.doors import BrokenPromise as BrokenPromise
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
+from arena_envs.registry import BrokenPromise as BrokenPromise
 from arena_envs.testing import environment, knowledge, messages, pictures, rules, texts
 from arena_envs.testing.sample import Sample as Sample
 from arena_envs.testing.sample import demand

@@ -8,7 +8,6 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from arena_envs.checks import short
-from arena_envs.doors import BrokenPromise
 from arena_envs.game import (
     CHANCE,
     SPLITS,
@@ -17,6 +16,7 @@ from arena_envs.game import (
     possible_actions,
     random_states,
 )
+from arena_envs.registry import BrokenPromise
 from arena_envs.testing.sample import Sample, demand, difference, view
 
 NUM_PAID = 200  # further random episodes that look for an early payment

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_envs.checks import short
-from arena_envs.doors import BrokenPromise
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of, sample_chance
+from arena_envs.registry import BrokenPromise
 
 # The time of the checks grows with the states of the sample. With this limit the kit takes
 # seconds also in games of hundreds of turns, such as chess, where 40 episodes have 8,000 states.

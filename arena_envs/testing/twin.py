@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from arena_envs.doors import import_extra, imported
 from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.registration import make_game
+from arena_envs.registry import import_extra, imported
 from arena_envs.solvers import Table, nash_conv, solve_zero_sum, uniform_table
 
 TOLERANCE = 1e-9  # of probabilities and returns

@@ -20,7 +20,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.doors import imported
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -35,6 +34,7 @@ from arena_envs.game import (
 from arena_envs.games.kits.board import turn_text
 from arena_envs.games.tic_tac_toe import SQUARES, WON, TicTacToe
 from arena_envs.games.tic_tac_toe import State as Board
+from arena_envs.registry import imported
 from arena_envs.transforms import Transform
 
 

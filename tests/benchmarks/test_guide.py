@@ -8,7 +8,7 @@ import pytest
 
 import credit_bench
 from arena_credit import estimator_names
-from arena_envs import doors, make_game
+from arena_envs import make_game, registry
 from arena_trainers.cli.game_facts import facts_of, noise_of
 from arena_trainers.cli.suggest import SHIPPED, suggest, variant_name
 from credit_bench import comparisons, write_advice
@@ -226,7 +226,7 @@ def test_a_plugin_estimator_is_not_compared_and_changes_no_advice(monkeypatch):
     """Its runs would be missing in every game."""
     before = advice()
     point = EntryPoint("mine", "my_credit:mine", "arena.credit")
-    monkeypatch.setattr(doors, "installed", lambda group, path: EntryPoints([point]))
+    monkeypatch.setattr(registry, "installed", lambda group, path: EntryPoints([point]))
     assert "mine" in estimator_names()
     assert advice() == before
     assert not any(one.missing for one in before.games)

@@ -95,7 +95,7 @@ def test_a_game_imports_the_protocol_kits_shapes_and_no_other_game() -> None:
         if path.parts[-2:]
         != ("kits", "questions.py")  # bots of a family, which search as solvers do
     ]
-    needed = "checks doors game games.kits hostile scenes.shapes talk trust"
+    needed = "checks game games.kits hostile registry scenes.shapes talk trust"
     allowed = tuple(f"arena_envs.{name}." for name in needed.split())
 
     def other_games(path: Path) -> set[str]:
@@ -117,7 +117,7 @@ def test_credit_needs_the_protocol_of_a_game_and_the_registry_alone() -> None:
                 name
                 for name in imports(path)
                 if name.startswith("arena_envs.")
-                and not name.startswith(("arena_envs.game.", "arena_envs.doors."))
+                and not name.startswith(("arena_envs.game.", "arena_envs.registry."))
             }
         )
     }

@@ -21,7 +21,7 @@ from arena_credit.tokens import NEEDED_WITHIN, WITHIN_TURN, credit_within
 from arena_credit.trajectories import require, trajectories
 
 if TYPE_CHECKING:
-    from arena_envs.doors import Door
+    from arena_envs.registry import Door
 
 Estimator = Callable[..., Credit]
 ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
@@ -65,7 +65,7 @@ _ESTIMATORS: tuple[Estimator, ...] = (
 def estimators() -> "Door[Credit]":
     """The registry of estimators; those of other distributions have the group `arena.credit`."""
     # here, as importing arena_envs imports PettingZoo and Gymnasium where they are installed
-    from arena_envs.doors import Door
+    from arena_envs.registry import Door
 
     return Door(
         "estimator",
@@ -309,7 +309,7 @@ def default_options(name: str | Estimator) -> dict[str, Any]:
 
 
 def _check(function: Estimator, name: str, options: Mapping[str, Any]) -> None:
-    from arena_envs.doors import check_options as check_given
+    from arena_envs.registry import check_options as check_given
 
     check_given(f"estimator {name!r}", function, options, ("state",), (None,))
     if "discount" in options:

@@ -93,6 +93,6 @@ def needs_of(estimator: Callable[..., Any]) -> Needs:
 
 def keeps_state(estimator: Callable[..., Any]) -> bool:
     """True if an estimator takes the state that it returned for the batch before."""
-    from arena_envs.doors import signature_of
+    from arena_envs.registry import signature_of
 
     return "state" in signature_of(estimator).parameters

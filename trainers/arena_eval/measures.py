@@ -42,8 +42,8 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
-from arena_envs.doors import Door, broken
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes
+from arena_envs.registry import Door, broken
 from arena_envs.solvers import Key, Table, TooLarge, information_states
 from arena_envs.solvers.enumeration import Memory
 from arena_eval.baselines import MAX_SOLVED_STATES

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from arena_envs.checks import check_known, did_you_mean
-from arena_envs.doors import split
+from arena_envs.registry import split
 
 _CONVERTIBLE = (bool, int, float, str, list, dict, type(None))
 

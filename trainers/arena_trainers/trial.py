@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from arena_envs.doors import BrokenPromise
+from arena_envs.registry import BrokenPromise
 
 _PACKAGES = (
     "arena_envs",

@@ -17,8 +17,8 @@ from subprocess import DEVNULL, PIPE, Popen
 from threading import Lock, Timer
 from typing import Any
 
-from arena_envs.doors import import_extra
 from arena_envs.games.kits.answers import boxed
+from arena_envs.registry import import_extra
 
 MAX_SECONDS = 2.0  # CPU time of an answer; at most 9 seats answer in an episode
 MAX_WAIT = 60.0  # seconds by the clock, for what waits and computes nothing

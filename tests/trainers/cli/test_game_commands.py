@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import arena_envs
-from arena_envs.doors import find_modules_here
+from arena_envs.registry import find_modules_here
 from arena_trainers.cli.new_game import write_skeleton
 from arena_trainers.train import GamePlan
 from arena_wrappers import Episode, replay

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from arena_envs import make_game
-from arena_envs.doors import expression
+from arena_envs.registry import expression
 from arena_trainers.curricula import (
     BaseCurriculum,
     Outcome,

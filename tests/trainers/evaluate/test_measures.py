@@ -7,8 +7,8 @@ from math import log
 import pytest
 
 import arena_envs
-from arena_envs.doors import BrokenPromise
 from arena_envs.games.kuhn_poker import NAMES, State
+from arena_envs.registry import BrokenPromise
 from arena_eval import evaluate
 from arena_eval.intervals import Estimate
 from arena_eval.measures import (

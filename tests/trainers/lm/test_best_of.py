@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from arena_envs.doors import split
+from arena_envs.registry import split
 from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.options import PolicyOptions
 from arena_trainers.data import Completion, ReplyPart, columns

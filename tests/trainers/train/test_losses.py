@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import arena_envs  # noqa: E402
-from arena_envs.doors import BrokenPromise  # noqa: E402
+from arena_envs.registry import BrokenPromise  # noqa: E402
 from arena_trainers import losses  # noqa: E402
 from arena_trainers.losses import Choice, LossInputs, terms_of  # noqa: E402
 from arena_trainers.train.losses import teacher as teacher_module  # noqa: E402

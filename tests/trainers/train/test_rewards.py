@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 import arena_envs
-from arena_envs.doors import BrokenPromise
+from arena_envs.registry import BrokenPromise
 from arena_envs.solvers import best_response, uniform_table
 from arena_trainers import rewards
 from arena_trainers.rewards import parts_of

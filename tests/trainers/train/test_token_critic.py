@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from arena_credit import TurnBatch, estimate  # noqa: E402
-from arena_envs.doors import BrokenPromise  # noqa: E402
+from arena_envs.registry import BrokenPromise  # noqa: E402
 from arena_trainers import TurnGRPOConfig  # noqa: E402
 from arena_trainers.train import (  # noqa: E402
     ExactCritic,

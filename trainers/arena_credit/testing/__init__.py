@@ -17,4 +17,4 @@ from arena_credit.testing.check import check_noise as check_noise
 from arena_credit.testing.check import checks_of as checks_of
 from arena_credit.testing.check import full_batch as full_batch
 from arena_credit.testing.check import random_batches as random_batches
-from arena_envs.doors import BrokenPromise as BrokenPromise
+from arena_envs.registry import BrokenPromise as BrokenPromise

@@ -44,7 +44,7 @@ from arena_credit.trajectories import (
     sizes_to_go,
     trajectories,
 )
-from arena_envs.doors import BrokenPromise
+from arena_envs.registry import BrokenPromise
 
 Numbers = Sequence[float] | Floats
 Trajectory = tuple[int, int, int, Numbers]  # episode, game, seat, rewards

@@ -9,7 +9,7 @@ import yaml
 
 import arena_envs
 from arena_envs import GameEnv
-from arena_envs.doors import split
+from arena_envs.registry import split
 from arena_wrappers.policies import check_names_game
 
 

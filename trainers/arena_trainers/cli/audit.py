@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from arena_envs.doors import imported
+from arena_envs.registry import imported
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import group
 from arena_trainers.cli.output import print_tables

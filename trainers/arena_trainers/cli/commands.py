@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from arena_envs.doors import installed
+from arena_envs.registry import installed
 
 GROUP = "arena.commands"
 CLI = "arena_trainers.cli"

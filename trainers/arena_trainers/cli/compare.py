@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from arena_envs import make
-from arena_envs.doors import split
 from arena_envs.game import AnyGame
+from arena_envs.registry import split
 from arena_envs.trust import named_only
 from arena_trainers.cli.arguments import read_env, split_commas
 from arena_trainers.cli.errors import usage_errors

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from arena_envs import extras
-from arena_envs.doors import missing_extra
 from arena_envs.hostile import wrapped
+from arena_envs.registry import missing_extra
 from arena_trainers.cli.commands import LazyCommands
 from arena_trainers.cli.errors import UsageError
 from arena_trainers.terminal import guarded_streams

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from arena_envs.checks import check_known
-from arena_envs.doors import expression
+from arena_envs.registry import expression
 from arena_trainers.lm.models import adapter_base, find_model
 from arena_trainers.matchmaking import is_past
 from arena_wrappers import Policy, make_policy

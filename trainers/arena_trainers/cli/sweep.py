@@ -17,7 +17,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from arena_envs.doors import split
+from arena_envs.registry import split
 from arena_trainers.checkpoint import newest_checkpoint
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import CsvOption, JsonOption, LatexOption

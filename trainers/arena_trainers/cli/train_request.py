@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from arena_credit.by_name import default_options, with_options
-from arena_envs.doors import signature_of
+from arena_envs.registry import signature_of
 from arena_envs.trust import no_code
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from arena_envs.checks import check_known, is_number
-from arena_envs.doors import Door
 from arena_envs.game import AnyGame
+from arena_envs.registry import Door
 
 
 class Task(NamedTuple):

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from arena_envs import make_game
-from arena_envs.doors import BrokenPromise, broken
+from arena_envs.registry import BrokenPromise, broken
 from arena_trainers.curricula.protocol import Curriculum, Outcome, Stateful, Task
 
 __all__ = ["BrokenPromise", "check_curriculum"]

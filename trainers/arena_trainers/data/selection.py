@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arena_envs.doors import Door
 from arena_envs.game import check_int
+from arena_envs.registry import Door
 from arena_envs.trust import named_only
 from arena_trainers.data.arguments import draw
 from arena_trainers.data.recorded_play import games_of, rules_key

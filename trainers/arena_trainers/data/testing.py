@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import arena_envs
-from arena_envs.doors import BrokenPromise, broken
+from arena_envs.registry import BrokenPromise, broken
 from arena_trainers.data.arguments import draw
 from arena_trainers.data.recorded_play import joined
 from arena_trainers.data.rows import GENERAL, Dropped, NewMessages, Row, content_of

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs.doors import Door, check_options
+from arena_envs.registry import Door, check_options
 from arena_trainers.losses import surrogates, terms
 from arena_trainers.losses.inputs import OF_TURNS
 from arena_trainers.weight import OF_WEIGHT, Weight

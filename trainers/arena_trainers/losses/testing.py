@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from arena_envs.doors import broken
+from arena_envs.registry import broken
 from arena_trainers.losses.inputs import Choice, LossInputs
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from arena_envs.doors import Door
+from arena_envs.registry import Door
 from arena_trainers.matchmaking.protocol import SELF, Matchmaker, snapshot_step
 
 _HERE = "arena_trainers.matchmaking"
@@ -60,7 +60,7 @@ def make_matchmaker(spec: str | Mapping[str, Any]) -> Matchmaker:
     """The matchmaker of a name with its options, such as `"past_selves(every=20)"`.
 
     Args:
-        spec: an expression of `arena_envs.doors`, or `{NAME: {key: value}}`.
+        spec: an expression of `arena_envs.registry`, or `{NAME: {key: value}}`.
 
     Raises:
         ValueError: an unknown matchmaker or option, an option out of range, or a matchmaker

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from arena_envs import make_game
-from arena_envs.doors import BrokenPromise, broken
 from arena_envs.game import AnyGame
+from arena_envs.registry import BrokenPromise, broken
 from arena_trainers.curricula.testing import STEPS, check_alike
 from arena_trainers.matchmaking.protocol import (
     SELF,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from arena_envs.checks import did_you_mean
-from arena_envs.doors import Door
+from arena_envs.registry import Door
 
 if TYPE_CHECKING:
     from datasets import Dataset

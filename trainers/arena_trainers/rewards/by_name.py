@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from arena_envs.checks import is_number
-from arena_envs.doors import Door, check_options
 from arena_envs.game import AnyGame
+from arena_envs.registry import Door, check_options
 from arena_trainers.weight import OF_WEIGHT, Weight
 from arena_wrappers import Episode, Turn
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from arena_envs import make_game
-from arena_envs.doors import broken
+from arena_envs.registry import broken
 from arena_wrappers import play
 from arena_wrappers.play import turn_states
 

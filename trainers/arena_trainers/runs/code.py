@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.machinery import PathFinder
 
-from arena_envs.doors import expression
+from arena_envs.registry import expression
 from arena_envs.trust import require_operator_of_code
 from arena_trainers.runs.recipe import load_recipe, recipes
 

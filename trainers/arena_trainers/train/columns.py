@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from arena_credit.batch import INT_COLUMNS
-from arena_envs.doors import imported
+from arena_envs.registry import imported
 from arena_trainers.lm.models import check_reward_model
 from arena_trainers.rewards import Part
 from arena_wrappers.records import Episode, Turn

@@ -24,11 +24,11 @@ from typing import Any, Literal
 from arena_credit.by_name import (
     with_options,
 )
-from arena_envs.doors import split
 from arena_envs.game import (
     check_int,
     check_number,
 )
+from arena_envs.registry import split
 from arena_trainers.curricula import curricula
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker

@@ -7,9 +7,9 @@ from pickle import UnpicklingError
 from typing import Any
 
 from arena_envs.checks import did_you_mean
-from arena_envs.doors import missing_extra
 from arena_envs.game import AnyGame, ArrayLike, Floats, Mask, Vector, np
 from arena_envs.nodes import action_mask
+from arena_envs.registry import missing_extra
 from arena_wrappers.policies.protocol import Reply, TurnRequest
 
 Probabilities = Callable[[Vector, Mask], ArrayLike]

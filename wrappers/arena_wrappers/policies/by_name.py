@@ -11,8 +11,8 @@ from typing import Any
 
 from arena_envs.bots import bots, make_bot
 from arena_envs.checks import did_you_mean
-from arena_envs.doors import Door, Expression, expression, split
 from arena_envs.registration import games
+from arena_envs.registry import Door, Expression, expression, split
 from arena_envs.trust import NotTrusted, require_operator
 from arena_wrappers.policies.basic import (
     BotPolicy,
@@ -120,7 +120,7 @@ _ELSEWHERE = {
 
 
 def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
-    """The policy that an expression of `arena_envs.doors` names, such as `"mcts:100"`.
+    """The policy that an expression of `arena_envs.registry` names, such as `"mcts:100"`.
 
     | String | Policy |
     |---|---|

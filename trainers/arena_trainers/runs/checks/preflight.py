@@ -15,7 +15,7 @@ from typing import Any
 
 from arena_envs import extras
 from arena_envs.checks import did_you_mean, install_advice
-from arena_envs.doors import split
+from arena_envs.registry import split
 from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.engines.settings import check_server
 from arena_trainers.lm import best_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from arena_envs.doors import broken
+from arena_envs.registry import broken
 from arena_eval.baselines import prepared
 from arena_trainers.data import joined, selectors
 from arena_trainers.data.rows import AnyRow, Dropped

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import arena_envs
-from arena_envs.doors import broken
+from arena_envs.registry import broken
 from arena_trainers.train.credit_check import trial_records
 from arena_trainers.train.critics.registry import critics
 from arena_trainers.train.records import turn_batch

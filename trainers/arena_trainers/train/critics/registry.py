@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from arena_envs.doors import Door, check_options
 from arena_envs.game import check_bool, check_int, check_number
+from arena_envs.registry import Door, check_options
 from arena_trainers.options import refuse_unknown
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
-from arena_envs.doors import Door, Expression
+from arena_envs.registry import Door, Expression
 from arena_wrappers.policies.agents.built_in import (
     by_seat,
     candidates,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from inspect import signature
 from typing import Any
 
-from arena_envs.doors import check_options
 from arena_envs.game import check_int
+from arena_envs.registry import check_options
 from arena_wrappers.policies.agents.protocol import (
     JUDGE,
     MAX_CALLS,

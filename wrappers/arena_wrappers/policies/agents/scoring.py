@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from arena_envs.bots.mcts import rollout
-from arena_envs.doors import Door
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, check_int
+from arena_envs.registry import Door
 from arena_envs.solvers import CFRPlus, PerfectInformation, Table, action_values
 from arena_envs.solvers.enumeration import Memory
 from arena_wrappers.policies.agents.protocol import JUDGE, Scorer, TurnView

@@ -9,7 +9,8 @@ from arena_credit import estimator_names
 from arena_credit.by_name import estimators
 from arena_envs import make_game
 from arena_envs.bots import bots
-from arena_envs.doors import (
+from arena_envs.registration import games
+from arena_envs.registry import (
     BrokenPromise,
     Door,
     Expression,
@@ -17,7 +18,6 @@ from arena_envs.doors import (
     imported,
     value_of,
 )
-from arena_envs.registration import games
 from arena_trainers.curricula import curricula
 from arena_trainers.data import select, selectors
 from arena_trainers.matchmaking import matchmakers
