@@ -16,8 +16,8 @@ from arena_envs.checks import did_you_mean, install_advice
 from arena_envs.game import AnyGame, Information, Kind
 from arena_envs.nodes import Content
 from arena_envs.registry import (
-    Door,
     Expression,
+    Registry,
     expression,
     imported,
     installed,
@@ -209,7 +209,7 @@ def register_plugins() -> None:
 
 
 _HERE = "arena_envs.transforms"
-transforms: Door[AnyGame] = Door(
+transforms: Registry[AnyGame] = Registry(
     "transform",
     "arena.transforms",
     {
@@ -222,8 +222,8 @@ transforms: Door[AnyGame] = Door(
 )
 
 
-class _Games(Door[AnyGame]):
-    """The door of games, whose ids have versions.
+class _Games(Registry[AnyGame]):
+    """The registry of games, whose ids have versions.
 
     A transform of a game has an id, too: the string without the parameters of the inner game.
     """

@@ -1,4 +1,4 @@
-"""Doors: every kind of plug-in by name, in one grammar of strings.
+"""Registries: every kind of plug-in by name, in one grammar of strings.
 
 ```
 expression := NAME[:ARGUMENT][(inner, ..., key=value, ...)]
@@ -6,7 +6,7 @@ expression := NAME[:ARGUMENT][(inner, ..., key=value, ...)]
 
 | Part | Example | Meaning |
 |---|---|---|
-| NAME | `minimax` | built in, or of the door's entry-point group; a built-in hides a plug-in |
+| NAME | `minimax` | built in, or of the registry's entry-point group; a built-in hides a plug-in |
 | `module:name` | `my_bots:Careful` | a class or function that can be imported, without an entry point |
 | ARGUMENT | `mcts:100` | the first argument |
 | inner | `noisy:0.2(minimax)` | expressions, the further arguments |
@@ -288,7 +288,7 @@ def installed(group: str, path: tuple[str, ...]) -> EntryPoints:
 
 
 @dataclass(frozen=True)
-class Door(Generic[T]):
+class Registry(Generic[T]):
     """All objects of one kind: those of this project, plug-ins, and `module:name`.
 
     Attributes:
@@ -417,7 +417,7 @@ class Door(Generic[T]):
         return maker(*arguments, **parts.options, **program_arguments)
 
     def check(self, thing: Any, *args: Any, **options: Any) -> None:
-        """Checks an object by the kit of this door, which gets the further arguments.
+        """Checks an object by the kit of this registry, which gets the further arguments.
 
         Raises:
             BrokenPromise: names the first promise that the object breaks.

@@ -1,4 +1,4 @@
-"""Doors: one grammar of strings, and one way to list, make and check plug-ins."""
+"""Registries: one grammar of strings, and one way to list, make and check plug-ins."""
 
 import sys
 from typing import Any
@@ -12,8 +12,8 @@ from arena_envs.bots import bots
 from arena_envs.registration import games
 from arena_envs.registry import (
     BrokenPromise,
-    Door,
     Expression,
+    Registry,
     expression,
     imported,
     value_of,
@@ -25,7 +25,7 @@ from arena_trainers.offline.protocol import row_trainers
 from arena_wrappers import make_policy, play
 from arena_wrappers.policies import policies
 
-DOORS = [
+REGISTRIES = [
     *(games, bots, policies, estimators()),
     *(matchmakers, curricula, selectors, row_trainers),
 ]
@@ -65,11 +65,11 @@ not_callable = 3
 
 @pytest.fixture
 def plug_ins(tmp_path, monkeypatch):
-    (tmp_path / "door_plug_ins.py").write_text(PLUG_INS)
+    (tmp_path / "registry_plug_ins.py").write_text(PLUG_INS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
-    sys.modules.pop("door_plug_ins", None)
+    sys.modules.pop("registry_plug_ins", None)
 
 
 @pytest.mark.parametrize(
@@ -119,32 +119,32 @@ def test_values_are_yaml_with_all_numbers():
     assert list(map(value_of, given)) == found
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.kind)
-def test_every_door_lists_its_names_and_knows_them(door):
-    assert door.names() == sorted(door.names())
-    assert all(map(door.knows, door.names()))
-    assert not door.knows("nobody_s_name")
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_every_registry_lists_its_names_and_knows_them(registry):
+    assert registry.names() == sorted(registry.names())
+    assert all(map(registry.knows, registry.names()))
+    assert not registry.knows("nobody_s_name")
 
 
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.kind)
-def test_every_door_suggests_a_name(door):
-    near = door.names()[0]
-    with pytest.raises(ValueError, match=f"{door.kind} .*; did you mean '{near}'"):
-        door.make(near + "x")
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
+def test_every_registry_suggests_a_name(registry):
+    near = registry.names()[0]
+    with pytest.raises(ValueError, match=f"{registry.kind} .*; did you mean '{near}'"):
+        registry.make(near + "x")
 
 
 def test_a_module_names_a_plug_in_wherever_plug_ins_are_named(plug_ins):
-    loud: Any = make_policy("door_plug_ins:Loud(word=pass)")
+    loud: Any = make_policy("registry_plug_ins:Loud(word=pass)")
     assert loud.reply == "pass"
     with pytest.raises(ValueError, match="no option 'wrod'; did you mean 'word'"):
-        make_policy("door_plug_ins:Loud(wrod=pass)")
-    assert matchmakers.make({"door_plug_ins:Solo": {}}).max_live == 0
-    short: Any = curricula.make("door_plug_ins:Short(max_turns=3)")
+        make_policy("registry_plug_ins:Loud(wrod=pass)")
+    assert matchmakers.make({"registry_plug_ins:Solo": {}}).max_live == 0
+    short: Any = curricula.make("registry_plug_ins:Short(max_turns=3)")
     assert short.max_turns == 3
     played = play("kuhn_poker", "random", range(4))
-    assert select("door_plug_ins:wins", played).rows == select("wins", played).rows
-    assert "door_plug_ins:mars" not in estimator_names()
-    assert estimators().find("door_plug_ins:mars") is estimators().find("mars")
+    assert select("registry_plug_ins:wins", played).rows == select("wins", played).rows
+    assert "registry_plug_ins:mars" not in estimator_names()
+    assert estimators().find("registry_plug_ins:mars") is estimators().find("mars")
 
 
 def test_a_missing_module_or_name_is_told(plug_ins):
@@ -153,15 +153,15 @@ def test_a_missing_module_or_name_is_told(plug_ins):
     ):
         make_policy("mtcs:ten")
     with pytest.raises(ValueError, match="did you mean 'Loud'"):
-        make_policy("door_plug_ins:Lout")
+        make_policy("registry_plug_ins:Lout")
     with pytest.raises(ValueError, match=r"of a function or class, got .* which is 3"):
-        matchmakers.make("door_plug_ins:not_callable")
+        matchmakers.make("registry_plug_ins:not_callable")
 
 
-def test_a_door_checks_promises(plug_ins):
-    matchmakers.check(lambda: matchmakers.make("door_plug_ins:Solo"))
+def test_a_registry_checks_promises(plug_ins):
+    matchmakers.check(lambda: matchmakers.make("registry_plug_ins:Solo"))
     with pytest.raises(BrokenPromise, match="broken promise 'a learner'"):
-        matchmakers.check(lambda: matchmakers.make("door_plug_ins:Nobody"))
+        matchmakers.check(lambda: matchmakers.make("registry_plug_ins:Nobody"))
     selectors.check(selectors.find("wins"))
     with pytest.raises(TypeError, match="there is no check of a bot"):
         bots.check(bots.make("first"))
@@ -174,9 +174,11 @@ def test_a_game_takes_parameters_in_its_string():
 
 
 def test_a_built_in_that_needs_an_extra_names_it():
-    door: Door[object] = Door("thing", "", {"a": "arena_absent.module:a"}, extra="eval")
+    registry: Registry[object] = Registry(
+        "thing", "", {"a": "arena_absent.module:a"}, extra="eval"
+    )
     with pytest.raises(ModuleNotFoundError, match=r"install '\.\[eval\]'"):
-        door.make("a")
+        registry.make("a")
 
 
 def test_a_module_of_the_working_directory_hides_no_other(tmp_path, monkeypatch):

@@ -54,7 +54,7 @@ from typing import Any, Protocol
 
 from arena_envs.catalogue import GAMES
 from arena_envs.game import AnyGame
-from arena_envs.registry import Door
+from arena_envs.registry import Registry
 
 
 class Bot(Protocol):
@@ -65,7 +65,7 @@ class Bot(Protocol):
 
 
 _HERE = "arena_envs.bots"
-bots: Door[Bot] = Door(
+bots: Registry[Bot] = Registry(
     "bot",
     "",
     {  # the bots of games stand in the catalogue

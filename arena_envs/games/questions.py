@@ -71,7 +71,7 @@ from arena_envs.games.kits.answers import (
     quantity_of,
 )
 from arena_envs.hostile import break_markup, quoted
-from arena_envs.registry import Door, broken, import_extra, missing_extra, value_of
+from arena_envs.registry import Registry, broken, import_extra, missing_extra, value_of
 from arena_envs.scenes.shapes import Shapes, Table, cells, talk_of
 from arena_envs.talk import Utterance
 from arena_envs.trust import require_operator
@@ -380,7 +380,7 @@ def mmlu_dev(subject: str | None = None) -> TaskList:
     return TaskList(tuple(tasks))
 
 
-sources: Door[TaskSource] = Door(
+sources: Registry[TaskSource] = Registry(
     "task source",
     "arena.tasks",
     {
@@ -525,7 +525,7 @@ class Questions(BaseGame[State, Action]):
 
     Args:
         protocol: a name of `PROTOCOLS`, or the path of a TOML file.
-        source: a string of the door `arena.tasks`, such as `"jsonl:PATH"`.
+        source: a string of the registry `arena.tasks`, such as `"jsonl:PATH"`.
         num: seats of the role that has several, 1 to 8; None: as the protocol says.
         rounds: 1 to 9; None: as the protocol says.
         max_message: longest message in characters, as it is quoted, 1 to 4,000.

@@ -21,7 +21,7 @@ from arena_credit.tokens import NEEDED_WITHIN, WITHIN_TURN, credit_within
 from arena_credit.trajectories import require, trajectories
 
 if TYPE_CHECKING:
-    from arena_envs.registry import Door
+    from arena_envs.registry import Registry
 
 Estimator = Callable[..., Credit]
 ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
@@ -62,12 +62,12 @@ _ESTIMATORS: tuple[Estimator, ...] = (
 
 
 @functools.cache
-def estimators() -> "Door[Credit]":
+def estimators() -> "Registry[Credit]":
     """The registry of estimators; those of other distributions have the group `arena.credit`."""
     # here, as importing arena_envs imports PettingZoo and Gymnasium where they are installed
-    from arena_envs.registry import Door
+    from arena_envs.registry import Registry
 
-    return Door(
+    return Registry(
         "estimator",
         "arena.credit",
         {f.__name__: f for f in _ESTIMATORS},
@@ -209,11 +209,11 @@ def find_estimator(name: str | Estimator) -> Estimator:
 
 
 def with_options(
-    text: str, options: Mapping[str, Any], door: "Door[Any] | None" = None
+    text: str, options: Mapping[str, Any], registry: "Registry[Any] | None" = None
 ) -> tuple[str, dict[str, Any]]:
     """The name, and all options, of `NAME(key=value)` with options beside it.
 
-    `door` has the names; by default those of estimators.
+    `registry` has the names; by default those of estimators.
 
     Raises:
         ValueError: unknown name; parentheses with something other than options; an
@@ -224,7 +224,10 @@ def with_options(
     """
     if "(" not in text:
         return text, dict(options)
-    parsed, kind = (door or estimators()).read(text), door.kind if door else "credit"
+    parsed, kind = (
+        (registry or estimators()).read(text),
+        registry.kind if registry else "credit",
+    )
     twice = sorted({*parsed.options} & {*options})
     if parsed.argument is not None or parsed.inner or twice:
         got = f"{twice[0]!r} in {kind}_args, too" if twice else repr(text)

@@ -43,7 +43,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes
-from arena_envs.registry import Door, broken
+from arena_envs.registry import Registry, broken
 from arena_envs.solvers import Key, Table, TooLarge, information_states
 from arena_envs.solvers.enumeration import Memory
 from arena_eval.baselines import MAX_SOLVED_STATES
@@ -95,7 +95,7 @@ class Probe(Measure, Protocol):
 
 
 _HERE = "arena_eval.measures"
-measures: Door[Any] = Door(
+measures: Registry[Any] = Registry(
     "measure",
     "arena.measures",
     {

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes, random_states
-from arena_envs.registry import Door, broken
+from arena_envs.registry import Registry, broken
 from arena_envs.solvers import Key, uniform_table
 from arena_eval.baselines import MAX_SOLVED_STATES, is_small, prepared, solver_of
 from arena_eval.exploit import SHORT, is_tabular, tabular
@@ -42,7 +42,7 @@ class StateValues(Protocol):
 
 
 _HERE = "arena_eval.values"
-values: Door[StateValues] = Door(
+values: Registry[StateValues] = Registry(
     "kind of values",
     "arena.values",
     {

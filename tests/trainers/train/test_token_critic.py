@@ -1,4 +1,4 @@
-"""Values of tokens: what they are, what they learn, and what they leave alone; the door of critics."""
+"""Values of tokens: what they are, what they learn, and what they leave alone; the registry of critics."""
 
 import re
 from dataclasses import replace

@@ -8,7 +8,7 @@ import numpy as np
 
 from arena_envs.checks import check_known, is_number
 from arena_envs.game import AnyGame
-from arena_envs.registry import Door
+from arena_envs.registry import Registry
 
 
 class Task(NamedTuple):
@@ -133,7 +133,7 @@ def check_weights(subject: str, weights: Any, example: str) -> None:
 
 
 _HERE = "arena_trainers.curricula"
-curricula: Door[Curriculum] = Door(
+curricula: Registry[Curriculum] = Registry(
     "curriculum",
     "arena.curricula",
     {

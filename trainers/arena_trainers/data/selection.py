@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from arena_envs.game import check_int
-from arena_envs.registry import Door
+from arena_envs.registry import Registry
 from arena_envs.trust import named_only
 from arena_trainers.data.arguments import draw
 from arena_trainers.data.recorded_play import games_of, rules_key
@@ -29,7 +29,7 @@ _MODULES = {  # of `built_in`, with their selectors
     "judge": ("judged_pairs",),
     "revisions": ("revisions",),
 }
-selectors: Door[SelectorOutput] = Door(
+selectors: Registry[SelectorOutput] = Registry(
     "selector",
     "arena.selectors",
     {

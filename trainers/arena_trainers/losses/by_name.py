@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs.registry import Door, check_options
+from arena_envs.registry import Registry, check_options
 from arena_trainers.losses import surrogates, terms
 from arena_trainers.losses.inputs import OF_TURNS
 from arena_trainers.weight import OF_WEIGHT, Weight
@@ -19,7 +19,7 @@ _TERMS: tuple[Callable[..., Any], ...] = (
     surrogates.aepo_clip,
     surrogates.dpo_drift,
 )
-losses: Door[Any] = Door(
+losses: Registry[Any] = Registry(
     "loss term",
     "arena.losses",
     {function.__name__: function for function in _TERMS},

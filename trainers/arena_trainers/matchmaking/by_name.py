@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from arena_envs.registry import Door
+from arena_envs.registry import Registry
 from arena_trainers.matchmaking.protocol import SELF, Matchmaker, snapshot_step
 
 _HERE = "arena_trainers.matchmaking"
 
-matchmakers: Door[Matchmaker] = Door(
+matchmakers: Registry[Matchmaker] = Registry(
     "matchmaker",
     "arena.matchmakers",
     {

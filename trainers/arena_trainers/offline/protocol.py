@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from arena_envs.checks import did_you_mean
-from arena_envs.registry import Door
+from arena_envs.registry import Registry
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -102,7 +102,7 @@ class RowTrainer:
     plays: bool = True
 
 
-row_trainers: Door[RowTrainer] = Door(
+row_trainers: Registry[RowTrainer] = Registry(
     "trainer",
     "arena.trainers",
     {

@@ -7,7 +7,7 @@ from typing import Any
 
 from arena_envs.checks import is_number
 from arena_envs.game import AnyGame
-from arena_envs.registry import Door, check_options
+from arena_envs.registry import Registry, check_options
 from arena_trainers.weight import OF_WEIGHT, Weight
 from arena_wrappers import Episode, Turn
 
@@ -15,7 +15,7 @@ _HERE = "arena_trainers.rewards"
 
 NUM_TRIED = 4  # turns of a game, before training
 
-rewards: Door[float] = Door(
+rewards: Registry[float] = Registry(
     "reward",
     "arena.rewards",
     {

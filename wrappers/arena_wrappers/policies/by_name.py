@@ -12,7 +12,7 @@ from typing import Any
 from arena_envs.bots import bots, make_bot
 from arena_envs.checks import did_you_mean
 from arena_envs.registration import games
-from arena_envs.registry import Door, Expression, expression, split
+from arena_envs.registry import Expression, Registry, expression, split
 from arena_envs.trust import NotTrusted, require_operator
 from arena_wrappers.policies.basic import (
     BotPolicy,
@@ -65,7 +65,7 @@ Maker = Callable[..., Policy]
 
 
 def of_bot(*_: str, spec: str, **__: Any) -> Policy:
-    """The policy of a bot, whose own door reads the string."""
+    """The policy of a bot, whose own registry reads the string."""
     bot = make_bot(spec)
     scores = hasattr(bot, "action_probs")
     return (ScoringBotPolicy if scores else BotPolicy)(bot, name=spec)
@@ -88,7 +88,7 @@ def noisy(
     return kind(inner, probability, spec)
 
 
-policies: Door[Policy] = Door(
+policies: Registry[Policy] = Registry(
     "policy",
     "arena.policies",
     {
@@ -160,11 +160,11 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     parts = expression(spec)
     if (hint := _ELSEWHERE.get(parts.name)) and parts.name not in (makers or {}):
         raise ValueError(f"no policy {spec!r:.200}; {hint}")
-    door = replace(policies, built_in={**policies.built_in, **(makers or {})})
+    registry = replace(policies, built_in={**policies.built_in, **(makers or {})})
     if spec.endswith(".py"):
         raise ValueError(f"no policy {spec!r:.200}; {_advice_on(spec, parts.name)}")
     try:
-        door.read(spec)
+        registry.read(spec)
     except NotTrusted:
         raise
     except ValueError:
@@ -172,9 +172,13 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
             raise ValueError(f"no policy {spec!r:.200}; {advice}") from None
         raise
     _warn_of_folder(spec, parts)
-    if parts.name not in door.names() and (function := _function_of(door, spec)):
+    if parts.name not in registry.names() and (
+        function := _function_of(registry, spec)
+    ):
         return FunctionPolicy(function, name=spec)
-    thing: Any = door.make(spec, make=partial(make_policy, makers=makers), spec=spec)
+    thing: Any = registry.make(
+        spec, make=partial(make_policy, makers=makers), spec=spec
+    )
     if not hasattr(thing, "act"):
         raise ValueError(
             f"policy {spec!r:.200} lacks a method act, got {type(thing).__name__}; define it, or "
@@ -245,10 +249,10 @@ def _warn_of_folder(spec: str, parts: Expression) -> None:
 
 
 def _function_of(
-    door: Door[Policy], spec: str
+    registry: Registry[Policy], spec: str
 ) -> Callable[[TurnRequest], str | Reply] | None:
     """The function of `module:name` if it plays itself: its only parameter is `request`."""
-    function: Any = door.find(door.read(spec).name)
+    function: Any = registry.find(registry.read(spec).name)
     if not inspect.isfunction(function):
         return None
     return (

@@ -22,9 +22,11 @@ def check_critic(critic: Any, **options: Any) -> None:
     features = game.features(game.initial_state(), 0)
     records = [r._replace(features=features) for r in trial_records([game])]
     batch = turn_batch([records], {}, ["kuhn_poker"])
-    door = replace(critics, built_in={"mine": critic})
+    registry = replace(critics, built_in={"mine": critic})
     arguments = {"games": [game], "discount": 1.0, "seed": 0}
-    instance, reloaded = (door.make({"mine": options}, **arguments) for _ in range(2))
+    instance, reloaded = (
+        registry.make({"mine": options}, **arguments) for _ in range(2)
+    )
     with_values = instance.with_values(batch, records)
     for name in getattr(critic, "supplies", ("value",)):
         column = getattr(with_values, name)

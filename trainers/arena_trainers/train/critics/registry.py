@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from arena_envs.game import check_bool, check_int, check_number
-from arena_envs.registry import Door, check_options
+from arena_envs.registry import Registry, check_options
 from arena_trainers.options import refuse_unknown
 
 
@@ -34,7 +34,7 @@ CRITIC_FACTS = {  # of those of this package, whose module imports torch
         (*_FITTED, "num_steps", "batch_size", "replay", "polyak"),
     ),
 }
-critics: Door[Any] = Door(
+critics: Registry[Any] = Registry(
     "critic",
     "arena.critics",
     {

@@ -5,7 +5,7 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
-from arena_envs.registry import Door, Expression
+from arena_envs.registry import Expression, Registry
 from arena_wrappers.policies.agents.built_in import (
     by_seat,
     candidates,
@@ -22,7 +22,7 @@ from arena_wrappers.policies.agents.tool_use import tools
 from arena_wrappers.policies.person import names_person
 from arena_wrappers.policies.protocol import Policy
 
-agents: Door[Asks] = Door(
+agents: Registry[Asks] = Registry(
     "agent",
     "arena.agents",
     {

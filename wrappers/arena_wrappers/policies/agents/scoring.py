@@ -8,7 +8,7 @@ from typing import Any
 
 from arena_envs.bots.mcts import rollout
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, check_int
-from arena_envs.registry import Door
+from arena_envs.registry import Registry
 from arena_envs.solvers import CFRPlus, PerfectInformation, Table, action_values
 from arena_envs.solvers.enumeration import Memory
 from arena_wrappers.policies.agents.protocol import JUDGE, Scorer, TurnView
@@ -122,7 +122,7 @@ def _value(game: AnyGame, state: Any, table: Table, seat: int) -> float:
     return sum(p * _value(game, game.apply(state, a), table, seat) for a, p in chances)
 
 
-scorers: Door[Scorer | str] = Door(
+scorers: Registry[Scorer | str] = Registry(
     "scorer",
     "arena.scorers",
     {
