@@ -93,7 +93,7 @@ def test_eval_prints_a_table(arena_here: Any) -> None:
     policies = [line[0] for line in words[2:5]]
     assert policies == ["first"] * 3  # two seats, and all
     assert words[5][:2] == ["#", "uniform"]
-    assert "solver: minimax 1.000" in done.stdout
+    assert "solver: minimax 0.926 (exact)" in done.stdout
     assert "best constant: constant:" in done.stdout
     assert "Known value: a draw" in done.stdout
     assert max(map(len, lines)) <= 120

@@ -75,6 +75,12 @@ def evaluate(
             help="Also measure choice_bias, action_entropy, serial_dependence, mutual_information, regret, profile_accuracy, cost, or ask for the belief; repeatable.",
         ),
     ] = None,
+    as_json: JsonOption = False,
+    *,
+    policy_options: PolicyOptions,
+    max_turns: MaxTurnsOption = None,
+    as_csv: CsvOption = False,
+    as_latex: LatexOption = False,
     values: Annotated[
         str,
         typer.Option(
@@ -82,12 +88,6 @@ def evaluate(
             help="Values that take the luck out of means: auto, solver, bots, or none.",
         ),
     ] = "auto",
-    as_json: JsonOption = False,
-    *,
-    policy_options: PolicyOptions,
-    max_turns: MaxTurnsOption = None,
-    as_csv: CsvOption = False,
-    as_latex: LatexOption = False,
 ) -> None:
     """Measure a policy against opponents.
 
