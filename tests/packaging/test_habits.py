@@ -2,9 +2,11 @@
 
 import re
 import runpy
+import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -114,3 +116,22 @@ def test_one_tag_builds_what_a_release_has_and_publishes_only_when_an_owner_allo
     for job, variable in (("package", "PUBLISH_PACKAGE"), ("site", "PUBLISH_SITE")):
         assert jobs[job]["if"] == f"vars.{variable} == 'true'"
         assert f"`{variable}`" in owner
+
+
+# Everything at the top level; what a command left behind is not part of the project.
+TOP_LEVEL = """
+.ci .github .gitignore .pre-commit-config.yaml CHANGELOG.md CITATION.cff CONTRIBUTING.md LICENSE
+Makefile README.md RELEASE.md SECURITY.md arena_envs benchmarks conftest.py constraints.txt docs
+environments mkdocs.yml notebooks pyproject.toml tests trainers wrappers
+"""
+
+
+def test_nothing_else_stands_at_the_top_level() -> None:
+    """Two folders of training runs once did: models, optimizers and pages, unnoticed."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True
+    )
+    if listed.returncode:
+        pytest.skip("no checkout of git")
+    names = {path.partition("/")[0] for path in listed.stdout.split("\0") if path}
+    assert names == {*TOP_LEVEL.split()}
