@@ -53,7 +53,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keeps what is fitted and cached out of the user's folder, also of commands."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ARENA_CACHE", str(tmp_path_factory.mktemp("cache")))

@@ -124,7 +124,7 @@ class ConnectFour(TwoPlayerGame[State]):
 
     def rules(self, seat: int) -> str:
         last, row_length = "abcdefghij"[self.columns - 1], COUNTS[self.x_in_row - 3]
-        return filled("connect_four", self, last=last, wanted=row_length)
+        return filled("connect_four", self, last=last, row_length=row_length)
 
     @cached_property
     def grid(self) -> Squares:

@@ -592,7 +592,9 @@ class Hanabi(BaseGame[State, int]):
         per_color = enumerate(self.copies[: self.num_ranks], start=1)
         copies = ", ".join(f"{num} of rank {rank}" for rank, num in per_color)
         colors, hint_target = COLORS[: self.num_colors], (seat + 1) % self.num_players
-        return filled("hanabi", self, copies=copies, colors=colors, told=hint_target)
+        return filled(
+            "hanabi", self, copies=copies, colors=colors, hint_target=hint_target
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Deals the own hand again; all deals that fit the hints are equally likely."""

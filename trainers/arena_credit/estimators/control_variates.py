@@ -311,12 +311,12 @@ def _sums(seat: _Seat, fitted: _TurnSlopes | None) -> _Sums | None:
 class _SurpriseColumns(NamedTuple):
     """Columns of a seat's regressions that are sums of surprise.
 
-    own: float64[K or 1, N], of earlier turns of the trajectory. others: two for each other
+    past: float64[K or 1, N], of earlier turns of the trajectory. others: two for each other
     seat (or for all, if there are many): its turns before and after this one. num_slopes,
     square: float64[K, T] for each column, as in `_Sums`.
     """
 
-    own: list[Floats]
+    past: list[Floats]
     others: list[Floats]
     num_slopes: list[Floats]
     square: list[Floats]
@@ -444,9 +444,9 @@ def _of_block(
     """The columns of the regression of one turn: choices, what was paid, past, other seats."""
     rows, num_folds, num_choices = block.rows, seat.num_folds, seat.surprise.shape[1]
     columns = [*seat.surprise[rows].T, seat.paid[rows]]
-    columns += [column[:, rows] for column in (*sums.own, *sums.others)]
+    columns += [column[:, rows] for column in (*sums.past, *sums.others)]
     past = np.zeros(len(columns), bool)
-    past[num_choices : num_choices + 1 + len(sums.own)] = True
+    past[num_choices : num_choices + 1 + len(sums.past)] = True
     inside = np.zeros((num_folds, len(columns)))
     least = np.full((num_folds, len(columns)), LEAST_SURPRISE)
     for i, (number, square) in enumerate(

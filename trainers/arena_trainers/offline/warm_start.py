@@ -18,7 +18,13 @@ from accelerate.data_loader import SeedableRandomSampler
 from accelerate.state import AcceleratorState
 from datasets import Dataset
 from torch.utils.data import Sampler
-from transformers import PrinterCallback, TrainerCallback
+from transformers import (
+    PrinterCallback,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 from trl import SFTConfig
 
 from arena_trainers.data import Example
@@ -73,7 +79,13 @@ class Steps(TrainerCallback):
         self.on_step = on_step
         self.losses: list[float] = []
 
-    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
         logs = kwargs["logs"]
         if "loss" in logs:
             self.losses.append(float(logs["loss"]))

@@ -80,7 +80,7 @@ CREDIT_STATE, CRITIC = "credit_state.json", "critic.pt"
 REFERENCE = "reference_model.pt"
 
 
-class AnyTrainer(Protocol):
+class SavingTrainer(Protocol):
     """A trainer of transformers."""
 
     accelerator: Accelerator
@@ -91,7 +91,7 @@ class AnyTrainer(Protocol):
         ...
 
 
-class ReferenceOwner(AnyTrainer, Protocol):
+class ReferenceOwner(SavingTrainer, Protocol):
     """A trainer of TRL, with a reference model."""
 
     ref_model: Any
@@ -150,7 +150,7 @@ class WholeCheckpoints(TrainerCallback):
     """
 
     def __init__(
-        self, trainer: AnyTrainer, others: Callable[[], Iterable[Path]] = tuple
+        self, trainer: SavingTrainer, others: Callable[[], Iterable[Path]] = tuple
     ) -> None:
         self.trainer, self.others = trainer, others
         self.limit: int | None = None
@@ -215,7 +215,7 @@ def moves_reference(args: TrainingArguments) -> bool:
     return bool(getattr(args, "sync_ref_model", False))
 
 
-def load_reference(trainer: AnyTrainer, checkpoint: Path) -> None:
+def load_reference(trainer: SavingTrainer, checkpoint: Path) -> None:
     """Gives a trainer the reference model of a checkpoint, if it moves.
 
     Raises:

@@ -361,7 +361,7 @@ def scoring_the_last(
     causal = model.get_base_model() if hasattr(model, "peft_config") else model
     states: list[torch.Tensor] = []
 
-    def cut_states(module: Module, args: Any, output: Any) -> Any:
+    def cut_states(module: Module, inputs: tuple[Any, ...], output: Any) -> Any:
         states.append(output.last_hidden_state[:, -width:])
         if cuts:
             output.last_hidden_state = states[-1]
