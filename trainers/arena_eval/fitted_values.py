@@ -19,6 +19,7 @@ from arena_envs.game import CHANCE, TERMINAL, AnyGame, sample_chance
 from arena_wrappers import Policy
 from arena_wrappers.play import bot_of
 from arena_wrappers.play.seats import NoisyBot
+from arena_wrappers.records import replacing
 
 Array = NDArray[np.float32]
 
@@ -245,8 +246,6 @@ def _write(
     path: Path, weights: Sequence[Array], mean: float, scale: float, seconds: float
 ) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     arrays: dict[str, Any] = {f"weights_{i}": w for i, w in enumerate(weights)}
-    with open(part, "wb") as file:
+    with replacing(path) as part, open(part, "wb") as file:
         np.savez(file, numbers=np.array([mean, scale, seconds]), **arrays)
-    os.replace(part, path)

@@ -20,20 +20,26 @@ from arena_wrappers.prompts import Message
 
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[TextIO]:
-    """A text file to write; it replaces `path` when the block ends.
+def replacing(path: str | Path) -> Iterator[Path]:
+    """The path of a new file beside `path`, which it replaces when the block ends.
 
     After an error the old file is unchanged, and the new one is deleted.
     """
     path = Path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(part, "w", encoding="utf-8") as file:
-            yield file
+        yield part
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[TextIO]:
+    """A text file to write, as by `replacing`."""
+    with replacing(path) as part, open(part, "w", encoding="utf-8") as file:
+        yield file
 
 
 def write_whole(path: str | Path, text: str) -> None:

@@ -1,6 +1,5 @@
 """Rows as a `datasets.Dataset` and as Parquet, with tokens and masks beside TRL's columns."""
 
-import os
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -19,6 +18,7 @@ from arena_trainers.data.rows import (
 )
 from arena_wrappers import Episode
 from arena_wrappers.prompts import DATE
+from arena_wrappers.records import replacing
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat
@@ -242,18 +242,13 @@ def write_rows(
         path: the file.
         origin: the games and prompts of the rows, for `arena train --data`.
     """
-    path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with replacing(Path(path)) as part:
         if origin is None:
             dataset.to_parquet(str(part))
         else:
             parquet = import_extra("pyarrow.parquet", "train")
             table = dataset.with_format("arrow")[:]
             parquet.write_table(with_origin(table, origin), str(part))
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def storable_value(value: Any) -> Any:

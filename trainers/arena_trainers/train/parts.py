@@ -1,7 +1,6 @@
 """What the parts of `TurnGRPOTrainer` read of it: small protocols, one for each kind of part."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import torch
@@ -271,11 +270,3 @@ class PlayingLoop(TrainingLoop, Protocol):
     player: Player
     clock: Clock
     sender: WeightSender  # where a server plays
-
-
-class WholeWeights(Protocol):
-    """`ShardedWeights`."""
-
-    def whole_weights(self, model: Any = None) -> AbstractContextManager[None]:
-        """Within this context each process can use the model without the others."""
-        ...
