@@ -12,6 +12,7 @@ from transformers import AutoTokenizer
 from trl import GRPOTrainer
 
 import arena_envs
+from arena_envs import registration
 from arena_envs.game import TERMINAL, BaseGame
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.train import CREDIT_STATE
@@ -74,6 +75,8 @@ class Bandit(BaseGame[Coin, int]):
 @pytest.fixture(scope="module", autouse=True)
 def _bandit():
     arena_envs.register("test_bandit-v0", f"{__name__}:Bandit")
+    yield
+    del registration._entries["test_bandit-v0"]  # other files list all games
 
 
 @pytest.fixture
