@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import runpy
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -58,6 +59,19 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ARENA_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def forget_modules(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Forgets the modules that a test imported from its folder, as others name theirs alike."""
+    if "tmp_path" not in request.fixturenames:
+        yield
+    else:
+        folder = f"{request.getfixturevalue('tmp_path')}/"
+        yield
+        for name, module in list(sys.modules.items()):
+            if (getattr(module, "__file__", None) or "").startswith(folder):
+                del sys.modules[name]
 
 
 @pytest.fixture
