@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Literal
 
 from arena_credit import default_options, needed_columns
-from arena_credit.proofs.claims import CLAIMS
+from arena_credit.by_name import BUILT_IN
 from arena_envs import make_game
 from arena_envs.game import AnyGame
 from arena_envs.games.goofspiel import Goofspiel
@@ -231,7 +231,7 @@ def variants() -> dict[str, Variant]:
 
     Estimators of plug-ins are left out, and those of `MEASURED_APART`.
     """
-    names = sorted({*CLAIMS} - {*MEASURED_APART})
+    names = sorted({*BUILT_IN} - {*MEASURED_APART})
     published = [Variant(name) for name in names]
     crossed = [variant for line in CROSSING for variant in line.cells.values()]
     return {variant.name: variant for variant in (*published, *crossed)}
