@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeAlias
+
+# a value of a JSON text
+JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
 
 PACKAGES = ("resvg_py", "PIL")  # that draw pixels
 

@@ -416,7 +416,7 @@ class Registry(Generic[T]):
         )
         return maker(*arguments, **parts.options, **program_arguments)
 
-    def check(self, thing: Any, *args: Any, **options: Any) -> None:
+    def check(self, thing: T, *args: Any, **options: Any) -> None:
         """Checks an object by the kit of this registry, which gets the further arguments.
 
         Raises:
@@ -561,7 +561,7 @@ def _positional(
     return [*first, *parts.inner]
 
 
-def _converted(parts: Expression, annotation: Any) -> Any:
+def _converted(parts: Expression, annotation: type | str) -> Any:
     type_name = str(getattr(annotation, "__name__", annotation))
     kinds = {"int": (int, "an integer"), "float": (float, "a number")}
     if type_name == "int | str":

@@ -18,6 +18,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from arena_envs.game import AnyGame
+
 
 @dataclass(frozen=True)
 class Transform:
@@ -47,7 +49,7 @@ class Transform:
             )
 
 
-def innermost(game: Any) -> Any:
+def innermost(game: AnyGame | type) -> Any:
     """The game within all transforms."""
     while isinstance(game, Transform):
         game = game.game

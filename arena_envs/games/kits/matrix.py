@@ -303,7 +303,7 @@ def _number(value: float) -> str:
     return f"{value:.10g}"
 
 
-def _cell(payoffs: Any, choices: Sequence[int]) -> Any:
+def _cell(payoffs: Sequence[Any], choices: Sequence[int]) -> Any:
     for action in choices:
         payoffs = payoffs[action]
     return payoffs

@@ -10,7 +10,10 @@ import numpy as np
 from arena_envs.bots import Bot, make_bot
 from arena_envs.checks import check_known, short
 from arena_envs.env import GameEnv
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_wrappers.play.episodes import measures_of
 from arena_wrappers.policies import (
     BotPolicy,
@@ -107,7 +110,7 @@ class NoisyBot:
     inner: Bot
     probability: float
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         if rng.random() < self.probability:
             return rng.choice(game.legal_actions(state))
         return self.inner(game, state, rng)
