@@ -281,8 +281,15 @@ AnyState = Hashable  # a state of any game
 AnyAction = Hashable  # an action, or an outcome of chance, of any game
 
 
+Limit = float | Callable[[Any], float]  # of a parameter, or a function of the game
+
+
 def param(
-    default: Any, low: Any = -math.inf, high: Any = math.inf, *, knob: Any = ()
+    default: Any,
+    low: Limit = -math.inf,
+    high: Limit = math.inf,
+    *,
+    knob: Sequence[Hashable] = (),
 ) -> Any:
     """A parameter of a game: an int or a float from `low` to `high`, as it is annotated.
 

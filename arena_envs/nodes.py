@@ -181,7 +181,7 @@ class Graph:
         return content_arrays
 
 
-def parsed_action(game: AnyGame, node: Node, reply: Any) -> Any:
+def parsed_action(game: AnyGame, node: Node, reply: AnyAction) -> Any:
     """The action that a text names in a language game; a legal action is returned as it is.
 
     Raises:

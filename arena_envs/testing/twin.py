@@ -18,8 +18,10 @@ from typing import Any, NamedTuple, Protocol
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
+    A,
     AnyAction,
     AnyState,
+    S,
 )
 from arena_envs.registration import make_game
 from arena_envs.registry import import_extra, imported
@@ -37,26 +39,29 @@ def same(state: AnyState, move: AnyAction) -> Any:
     return move
 
 
-class GameTree(Protocol):
+class GameTree(Protocol[S, A]):
     """What is compared: `ExtensiveForm` up to `returns`."""
 
-    def initial_state(self) -> Any:
+    def initial_state(self) -> S:
         """The state before anything has happened."""
 
-    def current_player(self, state: Any, /) -> int:
+    def current_player(self, state: S, /) -> int:
         """The seat to move, `CHANCE` or `TERMINAL`."""
 
-    def chance_outcomes(self, state: Any, /) -> Sequence[tuple[Any, float]]:
+    def chance_outcomes(self, state: S, /) -> Sequence[tuple[A, float]]:
         """Outcomes of a chance node with their probabilities."""
 
-    def legal_actions(self, state: Any, /) -> Sequence[Any]:
+    def legal_actions(self, state: S, /) -> Sequence[A]:
         """Actions of the seat to move."""
 
-    def apply(self, state: Any, move: Any, /) -> Any:
+    def apply(self, state: S, move: A, /) -> S:
         """The state after an action or an outcome."""
 
-    def returns(self, state: Any, /) -> Sequence[float]:
+    def returns(self, state: S, /) -> Sequence[float]:
         """Return of each seat so far."""
+
+
+AnyTree = GameTree[Any, Any]
 
 
 class Difference(NamedTuple):
@@ -88,8 +93,8 @@ class Difference(NamedTuple):
 
 
 def same_game(
-    first: GameTree | str,
-    second: GameTree | str,
+    first: AnyTree | str,
+    second: AnyTree | str,
     *,
     action: Map = same,
     outcome: Map = same,
@@ -131,8 +136,8 @@ def same_game(
 
 
 def twin_values(
-    first: GameTree | str,
-    second: GameTree | str,
+    first: AnyTree | str,
+    second: AnyTree | str,
     policies: Mapping[str, Table] | None = None,
     **maps: Any,
 ) -> dict[str, tuple[float, ...]]:
@@ -170,7 +175,7 @@ class _Pair:
     """Two games with the maps between them."""
 
     def __init__(
-        self, first: GameTree, second: GameTree, action: Map = same, outcome: Map = same
+        self, first: AnyTree, second: AnyTree, action: Map = same, outcome: Map = same
     ) -> None:
         self.first, self.second = first, second
         self.action, self.outcome = action, outcome
@@ -280,7 +285,7 @@ class _WithPayments:
         return self.pair.second.returns(state[1])
 
 
-def twin(name: GameTree | str) -> Any:
+def twin(name: AnyTree | str) -> Any:
     """The game of a string; anything else is returned as it is.
 
     Strings: as in `make_game`; `"openspiel:leduc_poker"`; `"module:Class"`, a class or a function, which is

@@ -29,7 +29,7 @@ from arena_wrappers.policies import (
 OPTIONS = ("chance", "sample")  # of `reset`
 
 
-def checked_seat(seat: Any, num_players: int) -> int:
+def checked_seat(seat: int | str, num_players: int) -> int:
     """The seat as an `int`; raises ValueError unless the game has it."""
     is_integer = isinstance(seat, int | np.integer) and not isinstance(seat, bool)
     if not is_integer or seat not in range(num_players):
@@ -40,7 +40,7 @@ def checked_seat(seat: Any, num_players: int) -> int:
     return int(seat)
 
 
-def checked_sample(options: Any, seed: int | None) -> int:
+def checked_sample(options: Mapping[str, Any] | None, seed: int | None) -> int:
     """The number `sample` among the options of `reset`; 0 without one.
 
     Raises:

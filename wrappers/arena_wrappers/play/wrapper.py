@@ -54,7 +54,7 @@ def _check_words(words: dict[str, Any]) -> None:
             raise TypeError(f"want prompt options, got {name!r}; {hint}")
 
 
-def _check_env(env: Any) -> None:
+def _check_env(env: GameEnv) -> None:
     if not isinstance(env, GameEnv):
         raise TypeError(
             f"want a GameEnv, got {type(env).__name__}; write "

@@ -158,7 +158,7 @@ def load_reference(
     args: TurnGRPOConfig,
     accelerator: Accelerator,
     temperature: float,
-) -> torch.nn.Module:
+) -> Any:
     """The model of a folder as a reference, loaded and prepared as TRL does it for the learner's own.
 
     Args:
@@ -169,11 +169,12 @@ def load_reference(
         temperature: of the log-probabilities.
     """
     check_language_model(path)
+    options: Any = args.model_init_kwargs or {}
     init_options = {
         "trust_remote_code": args.trust_remote_code,
         "dtype": learner.dtype,
         "attn_implementation": learner.config._attn_implementation,
-        **(args.model_init_kwargs or {}),
+        **options,
     }
     if args.distributed_state.distributed_type in ("MULTI_GPU", "DEEPSPEED"):
         init_options["device_map"] = None  # each process places its own
