@@ -11,7 +11,9 @@ from typing import Any, Literal, NamedTuple
 from arena_envs.game import Information, Kind, as_tuples
 
 Split = Literal["train", "held_out"]
-Facts = tuple[Kind, int, Information]  # kind, number of players and information
+CatalogueFacts = tuple[
+    Kind, int, Information
+]  # kind, number of players and information
 
 
 class CatalogueEntry(NamedTuple):
@@ -31,7 +33,7 @@ class CatalogueEntry(NamedTuple):
     params: Mapping[str, Any] = {}  # nobody changes it
     split: Split = "train"
     extra: str | None = None
-    facts: Facts | None = None
+    facts: CatalogueFacts | None = None
     bots: Mapping[str, str] = {}
 
 

@@ -89,7 +89,7 @@ def _integer(value: Any) -> int | None:
         return None
 
 
-def check_options(max_turns: object, observation: object) -> None:
+def check_env_options(max_turns: object, observation: object) -> None:
     """Raises if an option of an environment is out of range.
 
     Raises:

@@ -11,7 +11,7 @@ from gymnasium.vector.utils import create_shared_memory
 from pettingzoo import AECEnv
 
 from arena_envs.checks import (
-    check_options,
+    check_env_options,
     check_render_mode,
     checked_action,
     checked_seed,
@@ -125,7 +125,7 @@ class GameEnv(AECEnv[str, Any, Any]):
         observation: Content = "all",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        check_options(max_turns, observation)
+        check_env_options(max_turns, observation)
         check_render_mode(render_mode)
         self.game = game
         self.id = id

@@ -15,7 +15,7 @@ import tomllib
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import Field, field, fields, replace
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from itertools import accumulate
@@ -281,13 +281,13 @@ AnyState = Hashable  # a state of any game
 AnyAction = Hashable  # an action, or an outcome of chance, of any game
 
 
-Limit = float | Callable[[Any], float]  # of a parameter, or a function of the game
+ParamLimit = float | Callable[[Any], float]  # of a parameter, or a function of the game
 
 
 def param(
     default: Any,
-    low: Limit = -math.inf,
-    high: Limit = math.inf,
+    low: ParamLimit = -math.inf,
+    high: ParamLimit = math.inf,
     *,
     knob: Sequence[Hashable] = (),
 ) -> Any:
@@ -319,33 +319,33 @@ class BaseGame(Generic[S, A]):
             object.__setattr__(
                 self, parameter.name, as_tuples(getattr(self, parameter.name))
             )
-        params = [
-            (
-                parameter,
-                getattr(self, parameter.name),
-                parameter.metadata.get("limits", ()),
-            )
-            for parameter in fields(self)  # type: ignore[arg-type] # games are dataclasses
-        ]
         # limits that are functions last: they rely on other parameters
-        for parameter, value, limits in sorted(
-            params, key=lambda p: any(map(callable, p[2]))
+        for parameter in sorted(
+            fields(self),  # type: ignore[arg-type] # games are dataclasses
+            key=lambda parameter: any(
+                map(callable, parameter.metadata.get("limits", ()))
+            ),
         ):
-            if parameter.type in (bool, "bool"):
-                check_bool(parameter.name, value)
-            elif get_origin(parameter.type) is Literal:
-                if value not in (choices := get_args(parameter.type)):
-                    raise ValueError(
-                        f"want {parameter.name} among {', '.join(choices)}, got {value!r:.80}"
-                    )
-            elif limits and not value is parameter.default is None:
-                low, high = (
-                    limit(self) if callable(limit) else limit for limit in limits
+            self._check_parameter(parameter)
+
+    def _check_parameter(self, parameter: Field[Any]) -> None:
+        """Checks one parameter by its annotation, and by its limits if it has some."""
+        name, value = parameter.name, getattr(self, parameter.name)
+        limits = parameter.metadata.get("limits")
+        is_left_out = value is None and parameter.default is None
+        if parameter.type in (bool, "bool"):
+            check_bool(name, value)
+        elif get_origin(parameter.type) is Literal:
+            choices = get_args(parameter.type)
+            if value not in choices:
+                raise ValueError(
+                    f"want {name} among {', '.join(choices)}, got {value!r:.80}"
                 )
-                check = (
-                    check_number if parameter.type in (float, "float") else check_int
-                )
-                check(parameter.name, value, low, high)
+        elif limits and not is_left_out:
+            low, high = (limit(self) if callable(limit) else limit for limit in limits)
+            is_float = parameter.type in (float, "float")
+            check = check_number if is_float else check_int
+            check(name, value, low, high)
 
     first_state: S
     kind: ClassVar[Kind]

@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from arena_envs.catalogue import GAMES, Facts, Split
+from arena_envs.catalogue import GAMES, CatalogueFacts, Split
 from arena_envs.checks import did_you_mean, install_advice
 from arena_envs.game import AnyGame, Information, Kind
 from arena_envs.nodes import Content
@@ -55,7 +55,7 @@ class Entry:
     params: Mapping[str, Any] = field(default_factory=dict)
     split: Split = "train"
     extra: str | None = None
-    facts: Facts | None = None
+    facts: CatalogueFacts | None = None
     plugin: str | None = None
     has_id: bool = True
 
@@ -127,7 +127,7 @@ def register(
     *,
     split: Split = "train",
     extra: str | None = None,
-    facts: Facts | None = None,
+    facts: CatalogueFacts | None = None,
     plugin: str | None = None,
     **params: Any,
 ) -> None:
@@ -216,7 +216,7 @@ transforms: Registry[AnyGame] = Registry(
         name: f"{_HERE}.built_in:{name.capitalize()}"
         for name in ("disguise", "goal", "misere", "start", "vanish")
     },
-    given=("game",),
+    reserved=("game",),
     kit="arena_envs.testing:check_game",
     trusted={"goal": "import a function", "start": "open a file"},
 )

@@ -296,7 +296,7 @@ class Registry(Generic[T]):
         group: of the entry points; "" for none.
         built_in: functions or classes by name, or `module:name` of one, which is imported when
             it is first used.
-        given: arguments that the program gives, and no user.
+        reserved: names of arguments that the program supplies, and no user.
         aliases: second names of built-in objects.
         kit: `module:function` that checks an object; raises `BrokenPromise`.
         extra: what to install if a built-in cannot be imported.
@@ -309,7 +309,7 @@ class Registry(Generic[T]):
     kind: str
     group: str
     built_in: Mapping[str, Maker[T] | str]
-    given: Collection[str] = ()
+    reserved: Collection[str] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
     kit: str | None = None
     extra: str = "train"
@@ -407,9 +407,9 @@ class Registry(Generic[T]):
             if name in parameters
         }
         arguments = _positional(
-            self.kind, parts, parameters, {*program_arguments, *self.given}
+            self.kind, parts, parameters, {*program_arguments, *self.reserved}
         )
-        program_names = {*self.given, *program_arguments}
+        program_names = {*self.reserved, *program_arguments}
         subject = f"{self.kind} {parts.name!r}"
         check_options(
             subject, maker, parts.options, program_names, arguments, self.noun

@@ -22,7 +22,7 @@ from arena_envs.extras import import_extra
 from arena_eval.intervals import import_stats
 from arena_trainers.cli.errors import UsageError, usage_errors
 from arena_trainers.cli.progress import interruptions
-from arena_trainers.cli.suggest import ALPHA, Difference
+from arena_trainers.cli.suggest import ALPHA, MeanDifference
 
 Runs = dict[str, dict[str, dict[int, Any]]]  # by setting, variant, seed
 Task = tuple[str, str, int]
@@ -280,7 +280,7 @@ def interval(values: Sequence[float]) -> Mean:
     return Mean(mean, mean - wide, mean + wide, num)
 
 
-def difference(first: Sequence[float], second: Sequence[float]) -> Difference:
+def difference(first: Sequence[float], second: Sequence[float]) -> MeanDifference:
     """The mean of some runs less that of others, two-sided.
 
     Raises:
@@ -295,14 +295,16 @@ def difference(first: Sequence[float], second: Sequence[float]) -> Difference:
     parts = np.array([np.var(first, ddof=1), np.var(second, ddof=1)]) / sizes
     error = float(parts.sum()) ** 0.5
     if error == 0:
-        return Difference(value, 0.0, float(value == 0))
+        return MeanDifference(value, 0.0, float(value == 0))
     freedom = float(parts.sum() ** 2 / (parts**2 / (sizes - 1)).sum())
     t = import_stats().t
     wide = error * float(t.ppf((1 + LEVEL) / 2, freedom))
-    return Difference(value, wide, 2 * float(t.sf(abs(value) / error, freedom)))
+    return MeanDifference(value, wide, 2 * float(t.sf(abs(value) / error, freedom)))
 
 
-def paired_difference(first: Sequence[float], second: Sequence[float]) -> Difference:
+def paired_difference(
+    first: Sequence[float], second: Sequence[float]
+) -> MeanDifference:
     """The mean difference of runs that share a seed, in order; two-sided.
 
     Raises:
@@ -317,10 +319,10 @@ def paired_difference(first: Sequence[float], second: Sequence[float]) -> Differ
     value = float(gaps.mean())
     error = float(gaps.std(ddof=1)) / len(gaps) ** 0.5
     if error == 0:
-        return Difference(value, 0.0, float(value == 0))
+        return MeanDifference(value, 0.0, float(value == 0))
     t, freedom = import_stats().t, len(gaps) - 1
     wide = error * float(t.ppf((1 + LEVEL) / 2, freedom))
-    return Difference(value, wide, 2 * float(t.sf(abs(value) / error, freedom)))
+    return MeanDifference(value, wide, 2 * float(t.sf(abs(value) / error, freedom)))
 
 
 def smallest_effect(num_seeds: int, num_comparisons: int) -> float:
@@ -354,9 +356,9 @@ def seeds_needed(first: Sequence[float], second: Sequence[float]) -> int | None:
     return max(2, math.ceil(z**2 * spread / gap**2))
 
 
-def holm(differences: Mapping[str, Difference]) -> dict[str, Difference]:
+def holm(differences: Mapping[str, MeanDifference]) -> dict[str, MeanDifference]:
     """The differences with p corrected for their number, by Holm's method."""
-    corrected: dict[str, Difference] = {}
+    corrected: dict[str, MeanDifference] = {}
     least = 0.0
     for rank, name in enumerate(
         sorted(differences, key=lambda name: differences[name].p)
@@ -366,7 +368,7 @@ def holm(differences: Mapping[str, Difference]) -> dict[str, Difference]:
     return {name: corrected[name] for name in differences}
 
 
-def gain(difference_of_means: Difference | None) -> str:
+def gain(difference_of_means: MeanDifference | None) -> str:
     """A gain with half its interval, in bold if it is significant; "-" for none.
 
     >>> gain(Difference(-0.0312, 0.01, 0.002))

@@ -26,8 +26,8 @@ from arena_trainers.cli.suggest import (
     REFERENCE,
     SHIPPED,
     Advice,
-    Difference,
     GameAdvice,
+    MeanDifference,
     missing_text,
     p_value,
 )
@@ -177,12 +177,12 @@ class Comparison:
         )
 
     @cached_property
-    def gains(self) -> dict[str, Difference]:
+    def gains(self) -> dict[str, MeanDifference]:
         """Gain of each other variant over the reference, p corrected for their number."""
         return self.gains_over(REFERENCE)
 
     @cached_property
-    def choices(self) -> dict[str, Difference]:
+    def choices(self) -> dict[str, MeanDifference]:
         """Gain by each of `CHOICES`, p corrected for their number."""
         return self._compared({c.title: (c.after, c.before) for c in CHOICES})
 
@@ -197,7 +197,7 @@ class Comparison:
 
         return [c.title for c in CHOICES if curves(c.before) == curves(c.after)]
 
-    def gains_over(self, reference: str) -> dict[str, Difference]:
+    def gains_over(self, reference: str) -> dict[str, MeanDifference]:
         """Gain of each other variant over this one, p corrected for their number."""
         others = [name for name in self.means if name != reference]
         return self._compared({name: (name, reference) for name in others})
@@ -215,7 +215,9 @@ class Comparison:
             _mean([r.direction for r in runs]),
         )
 
-    def _compared(self, pairs: Mapping[str, tuple[str, str]]) -> dict[str, Difference]:
+    def _compared(
+        self, pairs: Mapping[str, tuple[str, str]]
+    ) -> dict[str, MeanDifference]:
         if self.missing:
             return {}
         sign = 1 if self.higher else -1
@@ -758,7 +760,7 @@ def write(directory: Path, runs: Found) -> list[Path]:
 def write_advice(path: Path, advice: Advice) -> None:
     """Writes a file; numbers have six digits after the point."""
 
-    def rounded(differences: Mapping[str, Difference]) -> dict[str, list[float]]:
+    def rounded(differences: Mapping[str, MeanDifference]) -> dict[str, list[float]]:
         return {name: [round(x, 6) for x in gain] for name, gain in differences.items()}
 
     games = [

@@ -25,7 +25,7 @@ from arena_credit import FlatPoolWarning
 from arena_envs.games.rounds import Rounds
 from arena_eval.intervals import import_stats
 from arena_trainers.cli.errors import usage_errors
-from arena_trainers.cli.suggest import Difference
+from arena_trainers.cli.suggest import MeanDifference
 from credit_payments import DOCS, SIZE, TITLES, rounds_graph
 from credit_payments import VARIANTS as MEASURED
 from credit_runs import Crediting, Learner
@@ -286,7 +286,7 @@ def outcome_table(titles: Sequence[str], runs: comparing.Runs) -> str:
 
 
 def _outcome_cell(
-    values: Sequence[float] | None, found: Difference | None, title: str
+    values: Sequence[float] | None, found: MeanDifference | None, title: str
 ) -> str:
     if values is None:
         return "-"

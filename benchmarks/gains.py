@@ -12,7 +12,7 @@ from transformers.utils.logging import disable_progress_bar
 
 import comparing
 from arena_envs.extras import import_extra
-from arena_trainers.cli.suggest import ALPHA, Difference, p_value
+from arena_trainers.cli.suggest import ALPHA, MeanDifference, p_value
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.models import model_folder
 from arena_trainers.runs.settings import JobConfig, build_configs
@@ -145,14 +145,14 @@ class Comparison:
             for name, variant_finals in finals.items()
         }
 
-    def differences(self, measure: str) -> dict[str, Difference]:
+    def differences(self, measure: str) -> dict[str, MeanDifference]:
         """Mean gain over the reference, paired by seed, p not corrected."""
         return {
             name: paired_difference(gaps, [0.0] * len(gaps))
             for name, gaps in self.gaps(measure).items()
         }
 
-    def gains(self, measure: str) -> dict[str, Difference]:
+    def gains(self, measure: str) -> dict[str, MeanDifference]:
         """Mean gain over the reference, paired by seed, p corrected for their number."""
         return holm(self.differences(measure))
 
@@ -167,7 +167,7 @@ def comparisons(bench: Bench, runs: Runs) -> list[Comparison]:
     return [Comparison(bench, name, runs.get(name, {}), num) for name in bench.settings]
 
 
-def best_and_worst(gains: Mapping[str, Difference]) -> tuple[Sequence[str], ...]:
+def best_and_worst(gains: Mapping[str, MeanDifference]) -> tuple[Sequence[str], ...]:
     """The variants that are significantly better, and those that are worse."""
     significant = {n: g.value for n, g in gains.items() if g.is_significant}
     return (

@@ -16,8 +16,8 @@ from arena_envs import make_game
 from arena_envs.game import AnyGame
 from arena_envs.solvers import (
     CFRPlus,
+    InfosetTable,
     PerfectInformation,
-    Table,
     expected_returns,
     information_states,
     nash_conv,
@@ -212,7 +212,7 @@ def measured(policy: ScoringPolicy, setting: str) -> dict[str, float]:
 
 
 @lru_cache
-def _game(setting: str) -> tuple[AnyGame, dict[str, Table]]:
+def _game(setting: str) -> tuple[AnyGame, dict[str, InfosetTable]]:
     """The game, and the tables of the opponents that measure."""
     game = make_game(SETTINGS[setting].game)
     tables = {
@@ -222,7 +222,7 @@ def _game(setting: str) -> tuple[AnyGame, dict[str, Table]]:
     return game, tables
 
 
-def _optimal_table(game: AnyGame) -> Table:
+def _optimal_table(game: AnyGame) -> InfosetTable:
     """Minimax with random choices among best actions, or the average policy of CFR+."""
     if game.information != "perfect":
         solver = CFRPlus(game)
@@ -236,7 +236,7 @@ def _optimal_table(game: AnyGame) -> Table:
     return policy
 
 
-def _mean_return(game: AnyGame, first: Table, second: Table) -> float:
+def _mean_return(game: AnyGame, first: InfosetTable, second: InfosetTable) -> float:
     total = 0.0
     for seat in range(game.num_players):
         both = {key: (first if key[0] == seat else second)[key] for key in first}

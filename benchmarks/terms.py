@@ -23,11 +23,11 @@ import typer
 from arena_envs import make_game
 from arena_envs.extras import import_extra
 from arena_envs.game import AnyGame
-from arena_envs.solvers import Table, expected_returns, nash_conv
+from arena_envs.solvers import InfosetTable, expected_returns, nash_conv
 from arena_envs.solvers.tabular import edge_weights, game_tree, reach_of
 from arena_eval.exploit import tabular
 from arena_trainers.cli.errors import usage_errors
-from arena_trainers.cli.suggest import Difference
+from arena_trainers.cli.suggest import MeanDifference
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs import Rounds, load_recipe
 from arena_trainers.terminal import Console
@@ -271,7 +271,7 @@ def made_with() -> dict[str, Any]:
     return {"settings": settings, "variants": {name: {} for name in VARIANTS}}
 
 
-def tokens_of(game: AnyGame, probs: Table, tokenizer: Any) -> float:
+def tokens_of(game: AnyGame, probs: InfosetTable, tokenizer: Any) -> float:
     """The expected length of a reply in tokens, its end included, by expected turns."""
     tree = game_tree(game)
     seats = range(tree.num_players)
@@ -363,7 +363,9 @@ def curves(runs: Runs, name: str, variant: str, measure: str) -> list[list[float
     return [run_of[seed][measure] for seed in sorted(run_of)]
 
 
-def difference(runs: Runs, name: str, measure: str, late: bool) -> Difference | None:
+def difference(
+    runs: Runs, name: str, measure: str, late: bool
+) -> MeanDifference | None:
     """With less without, over the seeds of both; None with fewer than two."""
     both = [runs.get(name, {}).get(variant, {}) for variant in VARIANTS]
     seeds = sorted(set.intersection(*map(set, both)))
@@ -375,7 +377,7 @@ def difference(runs: Runs, name: str, measure: str, late: bool) -> Difference | 
     return paired_difference(with_part, control)
 
 
-def is_shown(gap: Difference | None) -> bool:
+def is_shown(gap: MeanDifference | None) -> bool:
     """Whether a difference is significant, and no zero in a table."""
     return gap is not None and gap.is_significant and abs(gap.value) >= 0.001
 

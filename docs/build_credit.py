@@ -14,7 +14,7 @@ from pathlib import Path
 
 from arena_credit import default_options, needed_columns
 from arena_credit.by_name import ALIASES, BUILT_IN, claims_of, docstring, name_of
-from arena_credit.claims import Kind
+from arena_credit.claims import BiasKind
 from arena_credit.proofs.diagnostics import DIAGNOSTICS
 from arena_credit.proofs.findings import (
     LARGE,
@@ -32,7 +32,7 @@ from arena_credit.proofs.findings import (
 FOLDER = Path(__file__).parent / "credit"
 COSTS = FOLDER / "cost.json"  # written by benchmarks/credit_speed.py
 NAMES = sorted(BUILT_IN)
-WORDS: Mapping[Kind, str] = {
+WORDS: Mapping[BiasKind, str] = {
     "exact": "unbiased",
     "scaled": "positive factor",
     "direction": "direction",

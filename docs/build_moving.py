@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from arena_envs import make, make_game
-from arena_envs.solvers import Table, action_values, information_states
+from arena_envs.solvers import InfosetTable, action_values, information_states
 from arena_wrappers import PromptWrapper, ScriptedPolicy, TurnRequest, play
 
 IMAGE = Path(__file__).parent / "images" / "game.gif"
@@ -78,7 +78,7 @@ def reply(request: TurnRequest) -> str:
     return f"{sentence} {request.wrap(name(request.state, rng.choice(choices)))}"
 
 
-def policy_table() -> Table:
+def policy_table() -> InfosetTable:
     """The probabilities of the players' actions in every state."""
     probabilities = {}
     for key, state in information_states(GAME).items():

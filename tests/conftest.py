@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import importlib
 import runpy
 import sys
 from collections.abc import Callable, Iterator
@@ -91,3 +92,18 @@ def elsewhere() -> Callable[..., AbstractContextManager[None]]:
         path.unlink()
 
     return hold
+
+
+@pytest.fixture
+def heavy_policy(tmp_path, monkeypatch):
+    """A module with a policy `Heavy`, whose list `made` has every object that was made of it."""
+    (tmp_path / "heavy_policy.py").write_text(
+        "from arena_wrappers import RandomPolicy\n"
+        "made = []\n"
+        "class Heavy(RandomPolicy):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        made.append(self)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    return importlib.import_module("heavy_policy")

@@ -61,7 +61,7 @@ class MCTS(_TreeSearch):
         legal = game.legal_actions(state)
         if len(legal) == 1:
             return legal[0]
-        root = Node(game, state, TERMINAL)
+        root = SearchNode(game, state, TERMINAL)
         scale = self.exploration * (game.max_return - game.min_return) / 2
         for _ in range(self.num_simulations):
             _simulate(game, root, scale, rng)
@@ -70,7 +70,7 @@ class MCTS(_TreeSearch):
         return rng.choice(_best_actions(root))
 
 
-class Node:
+class SearchNode:
     """A node of the search tree.
 
     Attributes:
@@ -99,7 +99,7 @@ class Node:
         self.state = state
         self.player = game.current_player(state)
         self.mover = mover
-        self.children: dict[Any, Node] = {}
+        self.children: dict[Any, SearchNode] = {}
         self.untried: list[Any] | None = None
         self.visits = 0
         self.total = 0.0
@@ -119,7 +119,9 @@ def rollout(game: AnyGame, state: AnyState, rng: random.Random) -> Sequence[floa
     return game.returns(state)
 
 
-def _simulate(game: AnyGame, root: Node, scale: float, rng: random.Random) -> None:
+def _simulate(
+    game: AnyGame, root: SearchNode, scale: float, rng: random.Random
+) -> None:
     node, path = root, [root]
     while not node.proven and (node.visits or node is root):
         node = _descend(game, node, scale, rng)
@@ -134,20 +136,22 @@ def _simulate(game: AnyGame, root: Node, scale: float, rng: random.Random) -> No
             certain = _prove(game, node)
 
 
-def _descend(game: AnyGame, node: Node, scale: float, rng: random.Random) -> Node:
+def _descend(
+    game: AnyGame, node: SearchNode, scale: float, rng: random.Random
+) -> SearchNode:
     """The child to go on with, new if one is untried."""
     children = node.children
     if node.player == CHANCE:
         action = sample_chance(game, node.state, rng)
         if action not in children:
-            children[action] = Node(game, game.apply(node.state, action), CHANCE)
+            children[action] = SearchNode(game, game.apply(node.state, action), CHANCE)
         return children[action]
     if node.untried is None:
         node.untried = list(game.legal_actions(node.state))
         rng.shuffle(node.untried)
     if node.untried:
         action = node.untried.pop()
-        child = Node(game, game.apply(node.state, action), node.player)
+        child = SearchNode(game, game.apply(node.state, action), node.player)
         children[action] = child
         return child
     best, choice = float("-inf"), node
@@ -162,7 +166,7 @@ def _descend(game: AnyGame, node: Node, scale: float, rng: random.Random) -> Nod
     return choice
 
 
-def _prove(game: AnyGame, node: Node) -> bool:
+def _prove(game: AnyGame, node: SearchNode) -> bool:
     """Whether the children determine the exact returns, which are then stored."""
     player = node.player
     if player == CHANCE:
@@ -175,7 +179,7 @@ def _prove(game: AnyGame, node: Node) -> bool:
     return bool(node.proven)
 
 
-def _best_actions(root: Node) -> list[Any]:
+def _best_actions(root: SearchNode) -> list[Any]:
     """The best proven actions, or the most visited ones if their mean return is larger."""
     player = root.player
     proven = {a: c.proven[player] for a, c in root.children.items() if c.proven}

@@ -1,10 +1,10 @@
 """Bots that look at most one action ahead."""
 
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from arena_envs.game import (
     CHANCE,
@@ -68,13 +68,16 @@ class Constant:
     def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         legal = game.legal_actions(state)
         if isinstance(self.action, str):
-            action_read, rules = _read(game, state, self.action), cast(Hashable, game)
-            if action_read is None and not _is_ever_read(rules, self.action):
+            action = _read(game, state, self.action)
+            if action is not None:
+                return action
+            if not _is_ever_read(game, self.action):  # type: ignore[arg-type] # games hash
                 raise ValueError(
                     f"want a text that {game!r} reads in some turn, got {self.action!r:.80}"
                 )
-            return legal[0] if action_read is None else action_read
-        if (num := game.num_actions) is None or self.action >= num:
+            return legal[0]
+        num = game.num_actions
+        if num is None or self.action >= num:
             actions = f"actions 0 to {num - 1}" if num else "no numbered actions"
             raise ValueError(f"{game!r} has {actions}, got {self.action}")
         return self.action if self.action in legal else legal[0]

@@ -9,7 +9,7 @@ from arena_envs.game import (
     AnyGame,
     AnyState,
 )
-from arena_envs.solvers import CFRPlus, Key, Table
+from arena_envs.solvers import CFRPlus, InfosetTable, Key
 from arena_envs.solvers.enumeration import Memory
 from arena_envs.solvers.perfect_information import PerfectInformation
 
@@ -32,7 +32,7 @@ class Tabular:
         ValueError: when it plays, the table lacks a row or the row does not fit.
     """
 
-    table: Table
+    table: InfosetTable
 
     def action_probs(self, game: AnyGame, state: AnyState) -> Sequence[float]:
         """Probabilities of the legal actions."""

@@ -34,7 +34,7 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.games.kits.cards import hand_of, over_text, pot_table, taken_track
+from arena_envs.games.kits.cards import hand_of, hand_over_text, pot_table, taken_track
 from arena_envs.scenes.shapes import Shapes
 
 PASS, BET = 0, 1
@@ -184,7 +184,7 @@ class KuhnPoker(BaseGame[State, int]):
             (s, self._card_name(c)) for s, c in self._shown(state) if s != seat
         )
         showdown = f"Shown: {others}. " if others else ""
-        return showdown + over_text(self.returns(state))
+        return showdown + hand_over_text(self.returns(state))
 
     def _paid(self, state: State) -> list[int]:
         num = self.num_players

@@ -154,6 +154,6 @@ def scene(game: PublicGoods, state: State, viewer: int | None) -> Shapes:
 
 def _share(tokens: int, most: int) -> Cell:
     """A number of tokens, colored by its share of the most."""
-    return Cell(
-        str(tokens), "green" if 2 * tokens >= most else "" if tokens else "gone"
-    )
+    if 2 * tokens >= most:
+        return Cell(str(tokens), "green")
+    return Cell(str(tokens), "" if tokens else "gone")

@@ -402,7 +402,7 @@ class Seat(NamedTuple):
     task: str
     sees: Collection[str]
     num: int = 1
-    paid: str = "right"
+    reward: str = "right"
 
 
 class Plan(NamedTuple):
@@ -491,7 +491,7 @@ def _check_plan(plan: Plan) -> None:
     answering = {names[seat] for seat, move in plan.schedule if move == "answer"}
     for key, words, legal_words in (
         ("stop", {plan.stop}, ("never", "agree", "accept")),
-        ("paid", {seat_plan.paid for seat_plan in plan.seats}, PAYMENT_TEXTS),
+        ("reward", {seat_plan.reward for seat_plan in plan.seats}, PAYMENT_TEXTS),
         ("sees", sights, ("question", "evidence", *names)),
         ("counts", {plan.counts}, answering),
     ):
@@ -555,7 +555,7 @@ class Questions(BaseGame[State, Action]):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.tasks  # noqa: B018 # refuses bad sources and protocols
-        is_shared = {seat.paid for seat in self.plan.seats} == {"right"}
+        is_shared = {seat.reward for seat in self.plan.seats} == {"right"}
         for fact, value in (
             ("num_players", len(self.plan.seats)),
             ("kind", "cooperative" if is_shared else "mixed"),
@@ -760,7 +760,7 @@ class Questions(BaseGame[State, Action]):
             others = [value for seat, value in score_of_seat.items() if seat != number]
             mean = sum(others) / max(1, len(others))
             by = {"right": right, "split": 4 * mean * (1 - mean)}
-            returns.append(by.get(seat_plan.paid, score_of_seat.get(number, 0.0)))
+            returns.append(by.get(seat_plan.reward, score_of_seat.get(number, 0.0)))
         return returns
 
     def measures(self, state: State) -> dict[str, float]:
@@ -902,7 +902,7 @@ class Questions(BaseGame[State, Action]):
             is_heard=bool(heard),
             heard=" and ".join(heard),
             before=" before an answer" if "answer" in moves else "",
-            paid=PAYMENT_TEXTS[own_plan.paid],
+            reward=PAYMENT_TEXTS[own_plan.reward],
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

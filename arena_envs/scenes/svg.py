@@ -20,7 +20,7 @@ from arena_envs.scenes.shapes import (
     Track,
     seat_tone,
 )
-from arena_envs.scenes.text import clean, columns, wrapped
+from arena_envs.scenes.text import clean, columns, wrapped_lines
 
 _COLORS = Path(__file__).with_name("colors.toml")
 TONES, SURFACES = tomllib.loads(_COLORS.read_text("utf-8")).values()
@@ -111,7 +111,7 @@ class Canvas:
         if seat is not None:
             self.disc(PAD + 5, self.y + 8, 5, f"f-{seat_tone(seat)}")
             x += 15
-        for line in wrapped(text, 46):
+        for line in wrapped_lines(text, 46):
             self.text(x, self.y + 12, line, 13, "f-soft")
             self.y += 20
 
@@ -119,7 +119,7 @@ class Canvas:
 def drawing_of(scene: Scene) -> Drawing:
     """The elements of a scene, without background."""
     canvas = Canvas()
-    for line in wrapped(scene.title, 36):
+    for line in wrapped_lines(scene.title, 36):
         canvas.text(PAD, canvas.y + 13, line, 14, "f-ink")
         canvas.y += 22
     for shape in scene.shapes:
@@ -217,7 +217,7 @@ def _draw_square(
 def _draw_cards(canvas: Canvas, cards: Cards) -> None:
     canvas.heading(cards.title, cards.seat)
     most = max((columns(card.text or "") for card in cards.cards), default=1)
-    notes = [wrapped(card.note, 12) for card in cards.cards]
+    notes = [wrapped_lines(card.note, 12) for card in cards.cards]
     longest = max((columns(line) for note in notes for line in note), default=0)
     width = max(40.0, most * 11 + 12.0, longest * 6 + 8.0)
     height = 54 + 12 * max(map(len, notes), default=0)
@@ -280,7 +280,7 @@ def _draw_track(canvas: Canvas, track: Track) -> None:
 def _draw_talk(canvas: Canvas, talk: Talk) -> None:
     canvas.heading(talk.title)
     for bubble in talk.said:
-        lines = wrapped(bubble.words, BUBBLE)
+        lines = wrapped_lines(bubble.words, BUBBLE)
         x = PAD + (30 if bubble.seat is not None and bubble.seat % 2 else 0)
         speaker = "" if bubble.seat is None else f"player_{bubble.seat}"
         hearers = f"to {bubble.audience}" if bubble.audience else ""

@@ -35,7 +35,7 @@ def columns(text: str) -> int:
     return sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrapped_lines(text: str, width: int) -> list[str]:
     """`text` in lines of at most `width` columns, at most `MAX_LINES` of them.
 
     >>> wrapped("one two three", 8)
@@ -73,11 +73,11 @@ WIDTH = 72  # columns of words
 
 def text_of(scene: Scene) -> str:
     """A scene as lines of text, without control characters."""
-    lines = wrapped(scene.title, WIDTH)
+    lines = wrapped_lines(scene.title, WIDTH)
     for shape in scene.shapes:
         title = getattr(shape, "title", "")
         if title:
-            lines += wrapped(f"{title}:", WIDTH)
+            lines += wrapped_lines(f"{title}:", WIDTH)
         lines += WRITE[type(shape)](shape)
     return clean("\n".join(line.rstrip() for line in lines))
 
@@ -161,7 +161,9 @@ def _track(track: Track) -> Iterator[str]:
         whose = f"player_{item.tone[4:]} " if item.tone.startswith("seat") else ""
         items.append(whose + _mark(item))
     between = " " if all(len(item) == 1 for item in items) else ", "
-    yield from (f"  {line}" for line in wrapped(between.join(items) or "none", WIDTH))
+    yield from (
+        f"  {line}" for line in wrapped_lines(between.join(items) or "none", WIDTH)
+    )
 
 
 def _talk(talk: Talk) -> Iterator[str]:
@@ -169,7 +171,7 @@ def _talk(talk: Talk) -> Iterator[str]:
         speaker = "" if bubble.seat is None else f"player_{bubble.seat}"
         hearers = f"to {bubble.audience}" if bubble.audience else ""
         head = " ".join(filter(None, (speaker, hearers, bubble.action)))
-        lines = wrapped(bubble.words, WIDTH)
+        lines = wrapped_lines(bubble.words, WIDTH)
         if head:
             yield f"  {head}{':' if lines else ''}"
         yield from (f"    {line}" if head else line for line in lines)

@@ -18,8 +18,8 @@ from arena_envs.solvers.cfr import CFR as CFR
 from arena_envs.solvers.cfr import MCCFR as MCCFR
 from arena_envs.solvers.cfr import CFRPlus as CFRPlus
 from arena_envs.solvers.enumeration import MAX_STATES as MAX_STATES
+from arena_envs.solvers.enumeration import InfosetTable as InfosetTable
 from arena_envs.solvers.enumeration import Key as Key
-from arena_envs.solvers.enumeration import Table as Table
 from arena_envs.solvers.enumeration import TooLarge as TooLarge
 from arena_envs.solvers.enumeration import refuse_hopeless as refuse_hopeless
 from arena_envs.solvers.equilibria import JointPolicy as JointPolicy
@@ -35,10 +35,10 @@ from arena_envs.solvers.equilibria import optimal_joint_policy as optimal_joint_
 from arena_envs.solvers.equilibria import pure_equilibria as pure_equilibria
 from arena_envs.solvers.equilibria import solve_matrix as solve_matrix
 from arena_envs.solvers.equilibria import solve_zero_sum as solve_zero_sum
-from arena_envs.solvers.perfect_information import Minimax as Minimax
 from arena_envs.solvers.perfect_information import (
     PerfectInformation as PerfectInformation,
 )
+from arena_envs.solvers.perfect_information import Solution as Solution
 from arena_envs.solvers.perfect_information import minimax as minimax
 from arena_envs.solvers.tabular import BestResponse as BestResponse
 from arena_envs.solvers.tabular import action_values as action_values

@@ -48,7 +48,7 @@ class Memory(Generic[T]):
 
 
 Key = tuple[int, Hashable]  # seat, information state
-Table = Mapping[Key, Sequence[float]]
+InfosetTable = Mapping[Key, Sequence[float]]
 
 # Limit of the nodes of an enumeration: about 30 s and 0.5 GB. Bots have a lower one.
 MAX_STATES = 1_000_000

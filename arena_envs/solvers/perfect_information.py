@@ -81,7 +81,7 @@ class TieWeights:
 T = TypeVar("T")
 
 
-class Minimax(NamedTuple):
+class Solution(NamedTuple):
     """The value of a state, and a best action.
 
     Attributes:
@@ -100,7 +100,7 @@ def minimax(
     *,
     depth: int | None = None,
     max_states: int = MAX_STATES,
-) -> Minimax:
+) -> Solution:
     """The value of a state and the best action, in a game of perfect information.
 
     Two-player zero-sum games are searched by alpha-beta with a table of the states that
@@ -155,7 +155,7 @@ class PerfectInformation:
             else _BackwardInduction(game, max_states, draws)
         )
 
-    def solve(self, state: AnyState, depth: int | None = None) -> Minimax:
+    def solve(self, state: AnyState, depth: int | None = None) -> Solution:
         """The value of a state and the best action; see `minimax`.
 
         Raises:
@@ -210,9 +210,9 @@ class _AlphaBeta:
         self.met.clear()
         self.ties.forget()
 
-    def solve(self, state: AnyState, horizon: float) -> Minimax:
+    def solve(self, state: AnyState, horizon: float) -> Solution:
         value, action = self._search(state, -math.inf, math.inf, horizon)
-        return Minimax((value, 0.0 - value), action)
+        return Solution((value, 0.0 - value), action)
 
     def policy(self, state: AnyState, horizon: float) -> dict[Any, float]:
         if horizon < math.inf:
@@ -301,7 +301,7 @@ class _BackwardInduction:
         """Frees the memory of what was met."""
         self.met.clear()
 
-    def solve(self, state: AnyState, horizon: float) -> Minimax:
+    def solve(self, state: AnyState, horizon: float) -> Solution:
         return self._search(state, horizon)
 
     def policy(self, state: AnyState, horizon: float) -> dict[Any, float]:
@@ -316,11 +316,11 @@ class _BackwardInduction:
                 raise too_many_states(self.game, self.max_states)
         return self.met[key]
 
-    def _search(self, state: AnyState, horizon: float) -> Minimax:
+    def _search(self, state: AnyState, horizon: float) -> Solution:
         game = self.game
         player = game.current_player(state)
         if player == TERMINAL or horizon <= 0:
-            return Minimax(tuple(game.returns(state)), None)
+            return Solution(tuple(game.returns(state)), None)
         if player == CHANCE:
             parts = [
                 [
@@ -329,19 +329,19 @@ class _BackwardInduction:
                 ]
                 for a, p in possible_outcomes(game, state)
             ]
-            return Minimax(tuple(map(sum, zip(*parts, strict=True))), None)
+            return Solution(tuple(map(sum, zip(*parts, strict=True))), None)
         best = self._best(state, horizon)
         if not self.draws:
             return best[0]
         returns = zip(*(option.returns for option in best), strict=True)
-        return Minimax(tuple(map(fmean, returns)), best[0].action)
+        return Solution(tuple(map(fmean, returns)), best[0].action)
 
-    def _best(self, state: AnyState, horizon: float) -> list[Minimax]:
+    def _best(self, state: AnyState, horizon: float) -> list[Solution]:
         """The best options of the seat to move."""
         game = self.game
         player = game.current_player(state)
         options = [
-            Minimax(self._returns(game.apply(state, action), horizon - 1), action)
+            Solution(self._returns(game.apply(state, action), horizon - 1), action)
             for action in game.legal_actions(state)
         ]
         best = max(option.returns[player] for option in options)

@@ -22,9 +22,9 @@ from arena_envs.game import TERMINAL, AnyGame, Floats, Ints, np
 from arena_envs.solvers.enumeration import (
     MAX_STATES,
     Enumeration,
+    InfosetTable,
     Key,
     Memory,
-    Table,
     TooLarge,
     too_large,
     too_many_states,
@@ -132,7 +132,7 @@ class Tree:
         """Number of (information set, legal action)."""
         return int(self.offsets[-1])
 
-    def vector(self, table: Table) -> Floats:
+    def vector(self, table: InfosetTable) -> Floats:
         """A table as float64[num_columns].
 
         Raises:
@@ -364,7 +364,7 @@ def uniform_table(
 
 
 def complete_table(
-    game: AnyGame, table: Table, max_states: int = MAX_STATES
+    game: AnyGame, table: InfosetTable, max_states: int = MAX_STATES
 ) -> dict[Key, list[float]]:
     """A table with uniform play where it has no row, as sampling solvers leave some out.
 
@@ -381,7 +381,7 @@ def complete_table(
 
 
 def expected_returns(
-    game: AnyGame, table: Table, max_states: int = MAX_STATES
+    game: AnyGame, table: InfosetTable, max_states: int = MAX_STATES
 ) -> tuple[float, ...]:
     """Expected return of each seat when all play by the table.
 
@@ -406,7 +406,7 @@ def expected_returns(
 
 
 def action_values(
-    game: AnyGame, table: Table, max_states: int = MAX_STATES
+    game: AnyGame, table: InfosetTable, max_states: int = MAX_STATES
 ) -> dict[Key, list[float]]:
     """Expected return of the seat to move for each legal action, all playing by the table.
 
@@ -448,7 +448,7 @@ def action_values(
 
 
 def best_response(
-    game: AnyGame, table: Table, seat: int, max_states: int = MAX_STATES
+    game: AnyGame, table: InfosetTable, seat: int, max_states: int = MAX_STATES
 ) -> BestResponse:
     """The best that a seat can do while the others play by the table.
 
@@ -480,7 +480,7 @@ def best_response(
 
 
 def best_response_value(
-    game: AnyGame, table: Table, seat: int, max_states: int = MAX_STATES
+    game: AnyGame, table: InfosetTable, seat: int, max_states: int = MAX_STATES
 ) -> float:
     """Expected return of a seat that plays best against the others' table.
 
@@ -496,7 +496,9 @@ def best_response_value(
     return best_response(game, table, seat, max_states).value
 
 
-def nash_conv(game: AnyGame, table: Table, max_states: int = MAX_STATES) -> float:
+def nash_conv(
+    game: AnyGame, table: InfosetTable, max_states: int = MAX_STATES
+) -> float:
     """Σᵢ (best response value of seat i - expected return of seat i); 0 at equilibrium.
 
     Lanctot et al., *A Unified Game-Theoretic Approach to Multiagent Reinforcement
@@ -525,7 +527,9 @@ def nash_conv(game: AnyGame, table: Table, max_states: int = MAX_STATES) -> floa
     return float(np.sum(gains))
 
 
-def exploitability(game: AnyGame, table: Table, max_states: int = MAX_STATES) -> float:
+def exploitability(
+    game: AnyGame, table: InfosetTable, max_states: int = MAX_STATES
+) -> float:
     """`nash_conv` per seat.
 
     Args:

@@ -12,7 +12,7 @@ from arena_envs.game import (
     possible_actions,
 )
 from arena_envs.testing.sample import (
-    Episode,
+    RandomEpisode,
     Sample,
     demand,
     difference,
@@ -192,7 +192,7 @@ def hidden_twins(
 
 
 def _twins(
-    game: AnyGame, episode: Episode, index: int, rng: random.Random
+    game: AnyGame, episode: RandomEpisode, index: int, rng: random.Random
 ) -> Iterator[tuple[Any, Any]]:
     """Pairs of decision states: of an episode, and after another action at `index`."""
     twin, action_of_episode = episode[index]

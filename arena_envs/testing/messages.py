@@ -15,7 +15,7 @@ from arena_envs.game import (
     possible_actions,
 )
 from arena_envs.scenes import scene_of
-from arena_envs.testing.sample import Episode, Sample, demand, difference, view
+from arena_envs.testing.sample import RandomEpisode, Sample, demand, difference, view
 
 MAX_EXCHANGES = 40  # messages that are exchanged for others
 MAX_FOLLOWED = 8  # states after an exchange that are compared
@@ -59,7 +59,7 @@ def _follow(
     first: AnyState,
     second: AnyState,
     outside: set[int],
-    remainder: Episode,
+    remainder: RandomEpisode,
     rng: random.Random,
 ) -> None:
     """Compares what seats are shown after two messages, while both episodes go on alike."""

@@ -22,7 +22,9 @@ MAX_SAMPLED_STATES = 1_500
 MAX_CHANCE = 10_000  # chance nodes in a row
 
 VIEWED = ("text", "features", "legal actions")
-Episode = list[tuple[Any, Any]]  # states, each with the action that followed or None
+RandomEpisode = list[
+    tuple[Any, Any]
+]  # states, each with the action that followed or None
 
 
 def demand(holds: bool, rule: str, *values: Any, fix: str = "") -> None:
@@ -49,7 +51,7 @@ class Sample:
     """Random episodes: one, and more until they have the wanted number of states."""
 
     game: AnyGame
-    episodes: tuple[Episode, ...]
+    episodes: tuple[RandomEpisode, ...]
 
     def states(self, num_episodes: int | None = None) -> Iterator[Any]:
         """States of all episodes, or of the first `num_episodes`."""
@@ -74,13 +76,13 @@ def draw_sample(
     return Sample(game, tuple(episodes))
 
 
-def random_episode(game: AnyGame, state: AnyState, rng: random.Random) -> Episode:
+def random_episode(game: AnyGame, state: AnyState, rng: random.Random) -> RandomEpisode:
     """A random episode from this state to the end.
 
     Raises:
         BrokenPromise: it goes on after `max_turns` turns.
     """
-    episode: Episode = []
+    episode: RandomEpisode = []
     num_turns = num_chances = 0
     while (player := game.current_player(state)) != TERMINAL:
         if player == CHANCE:

@@ -25,13 +25,13 @@ from arena_envs.game import (
 )
 from arena_envs.registration import make_game
 from arena_envs.registry import import_extra, imported
-from arena_envs.solvers import Table, nash_conv, solve_zero_sum, uniform_table
+from arena_envs.solvers import InfosetTable, nash_conv, solve_zero_sum, uniform_table
 
 TOLERANCE = 1e-9  # of probabilities and returns
 MAX_STATES = 20_000  # of a tree that is compared whole
 Map = Callable[[Any, Any], Any]
 States = tuple[Any, Any]  # of both games
-Node = tuple[tuple[Any, ...], tuple[Any, ...], Any, Any]  # histories, states
+PairNode = tuple[tuple[Any, ...], tuple[Any, ...], Any, Any]  # histories, states
 
 
 def same(state: AnyState, move: AnyAction) -> Any:
@@ -138,7 +138,7 @@ def same_game(
 def twin_values(
     first: AnyTree | str,
     second: AnyTree | str,
-    policies: Mapping[str, Table] | None = None,
+    policies: Mapping[str, InfosetTable] | None = None,
     **maps: Any,
 ) -> dict[str, tuple[float, ...]]:
     """Solves two zero-sum games of two that differ in their payments alone; needs scipy.
@@ -160,7 +160,7 @@ def twin_values(
         solve_zero_sum(game, MAX_STATES) for game in games
     )
     even = uniform_table(first_game)
-    tables: dict[str, Table] = {
+    tables: dict[str, InfosetTable] = {
         "uniform": even,
         "last action": {k: [0.0] * (len(p) - 1) + [1.0] for k, p in even.items()},
         "equilibrium of the first": first_solution.table,
@@ -180,7 +180,7 @@ class _Pair:
         self.first, self.second = first, second
         self.action, self.outcome = action, outcome
 
-    def start(self) -> Node:
+    def start(self) -> PairNode:
         return (), (), self.first.initial_state(), self.second.initial_state()
 
     def moves(self, state: AnyState) -> list[Any]:
@@ -188,7 +188,7 @@ class _Pair:
             return [o for o, p in self.first.chance_outcomes(state) if p > 0]
         return list(self.first.legal_actions(state))
 
-    def then(self, node: Node, move: AnyAction) -> Node:
+    def then(self, node: PairNode, move: AnyAction) -> PairNode:
         history, twin_history, state, twin_state = node
         is_chance = self.first.current_player(state) == CHANCE
         twin_move = (self.outcome if is_chance else self.action)(state, move)
@@ -199,21 +199,21 @@ class _Pair:
             self.second.apply(twin_state, twin_move),
         )
 
-    def tree(self) -> Iterator[Node]:
+    def tree(self) -> Iterator[PairNode]:
         waiting = [self.start()]
         while waiting:
             node = waiting.pop()
             yield node  # the caller stops at a difference, so that both games can go on
             waiting += [self.then(node, move) for move in reversed(self.moves(node[2]))]
 
-    def episode(self, rng: random.Random) -> Iterator[Node]:
+    def episode(self, rng: random.Random) -> Iterator[PairNode]:
         node = self.start()
         yield node
         while moves := self.moves(node[2]):
             node = self.then(node, rng.choice(moves))
             yield node
 
-    def difference(self, node: Node, returns: bool) -> Difference | None:
+    def difference(self, node: PairNode, returns: bool) -> Difference | None:
         """What differs in a state of both games; returns count on request."""
         history, twin_history, state, twin_state = node
 

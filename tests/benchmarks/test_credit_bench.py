@@ -12,7 +12,7 @@ import credit_bench
 import credit_runs
 import credit_settings
 from arena_credit import estimator_names
-from arena_trainers.cli.suggest import Difference
+from arena_trainers.cli.suggest import MeanDifference
 from credit_bench import CHOICES, Comparison, comparisons
 from credit_runs import Run
 from credit_settings import NUM_EPISODES, NUM_POINTS, SETTINGS, Setting
@@ -157,7 +157,7 @@ def test_a_difference_by_hand():
 def test_p_values_are_corrected_for_their_number():
     """Holm: the smallest of three times 3, the next times 2, never below one before."""
     raw = {
-        name: Difference(0.0, 0.0, p)
+        name: MeanDifference(0.0, 0.0, p)
         for name, p in zip("abc", (0.5, 0.01, 0.02), strict=True)
     }
     corrected = {name: one.p for name, one in comparing.holm(raw).items()}

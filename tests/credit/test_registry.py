@@ -9,7 +9,7 @@ import pytest
 from arena_credit import (
     Claims,
     FlatPoolWarning,
-    check_options,
+    check_credit_options,
     estimate,
     estimator_names,
 )
@@ -22,7 +22,7 @@ ROWS = [(0, 0, 0, [0, 1]), (1, 0, 0, [4]), (1, 0, 1, [2, 2])]
 def test_an_unknown_estimator_gets_did_you_mean(batch):
     for call in (
         lambda: estimate("mras", batch(*ROWS)),
-        lambda: check_options("mras", {}),
+        lambda: check_credit_options("mras", {}),
     ):
         with pytest.raises(
             ValueError, match=r"no estimator 'mras'; did you mean 'mars'\?"
@@ -68,8 +68,8 @@ def test_an_unknown_option_is_named_with_those_known(batch):
     with pytest.raises(ValueError, match=message):
         estimate("mars", batch(*ROWS), pol=("game",))
     with pytest.raises(ValueError, match=message):
-        check_options("mars", {"pol": ("game",)})
-    check_options("rae", {"decay": 0.9})
+        check_credit_options("mars", {"pol": ("game",)})
+    check_credit_options("rae", {"decay": 0.9})
 
 
 def test_a_state_for_an_estimator_without_one_is_refused(batch):

@@ -11,7 +11,7 @@ from arena_envs.bots import make_bot
 from arena_envs.game import AnyGame
 from arena_envs.games.persuasion import Persuasion, State
 from arena_envs.solvers import (
-    Table,
+    InfosetTable,
     best_response_value,
     expected_returns,
     information_states,
@@ -35,7 +35,7 @@ def play(texts: Sequence[str], qualities: str, rules: AnyGame = game) -> State:
     return rules.apply(state, names[rest]) if rest else state
 
 
-def table_of(rules: Persuasion, deceit: float, follows: bool) -> Table:
+def table_of(rules: Persuasion, deceit: float, follows: bool) -> InfosetTable:
     """Play of one round: low quality is recommended with probability `deceit`.
 
     The buyer follows the advice, or buys by the prior alone.

@@ -30,7 +30,7 @@ from arena_envs.scenes import (
 )
 from arena_envs.scenes.shapes import TONES, observed
 from arena_envs.scenes.svg import css
-from arena_envs.scenes.text import MAX_LINES, wrapped
+from arena_envs.scenes.text import MAX_LINES, wrapped_lines
 from arena_envs.talk import Utterance as Said
 from arena_envs.testing import random_episode
 
@@ -158,7 +158,7 @@ def test_every_tone_has_a_color() -> None:
 
 
 def test_long_text_is_cut_and_counted() -> None:
-    lines = wrapped("word " * 10_000, 40)
+    lines = wrapped_lines("word " * 10_000, 40)
     assert len(lines) == MAX_LINES
     assert all(len(line) <= 40 for line in lines)
     assert lines[-1] == f"... and {50_000 - 40 * (MAX_LINES - 1):,} more characters"

@@ -33,7 +33,7 @@ Other distributions add estimators by the entry-point group `arena.credit`, such
 from typing import TYPE_CHECKING, Any
 
 from arena_credit.batch import TurnBatch as TurnBatch
-from arena_credit.by_name import check_options as check_options
+from arena_credit.by_name import check_credit_options as check_credit_options
 from arena_credit.by_name import default_options as default_options
 from arena_credit.by_name import estimate as estimate
 from arena_credit.by_name import estimator_names as estimator_names

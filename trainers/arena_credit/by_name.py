@@ -57,7 +57,7 @@ def estimators() -> "Registry[Credit]":
         "estimator",
         "arena.credit",
         BUILT_IN,
-        given=("turns", "state"),
+        reserved=("turns", "state"),
         aliases=ALIASES,
         kit="arena_credit.testing:check_estimator",
     )
@@ -276,7 +276,7 @@ def claims_of(name: str | Estimator) -> Claims:
     return declared if isinstance(declared, Claims) else Claims()
 
 
-def check_options(name: str, options: Mapping[str, Any]) -> None:
+def check_credit_options(name: str, options: Mapping[str, Any]) -> None:
     """Raises ValueError for an unknown estimator or option, as `estimate` does.
 
     >>> check_options("mars", {"discont": 0.9})
@@ -312,8 +312,8 @@ def default_options(name: str | Estimator) -> dict[str, Any]:
 
 
 def _check(function: Estimator, name: str, options: Mapping[str, Any]) -> None:
-    from arena_envs.registry import check_options as check_given
+    from arena_envs.registry import check_options
 
-    check_given(f"estimator {name!r}", function, options, ("state",), (None,))
+    check_options(f"estimator {name!r}", function, options, ("state",), (None,))
     if "discount" in options:
         check_range("discount", options["discount"], 0, 1)

@@ -29,8 +29,8 @@ from typing import Any, Literal, TypeVar, get_args
 
 from arena_credit.pools import check_choice, column_names
 
-Kind = Literal["exact", "scaled", "direction", "zero", "reversed"]
-KINDS: tuple[Kind, ...] = get_args(Kind)  # from good to bad
+BiasKind = Literal["exact", "scaled", "direction", "zero", "reversed"]
+KINDS: tuple[BiasKind, ...] = get_args(BiasKind)  # from good to bad
 SINGLETON_POOL = ("zero", "return", "other")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,9 +71,9 @@ class Claims:
             names, or a noise or time that is not positive.
     """
 
-    bias_two: Kind = "reversed"
-    bias_infinite: Kind = "reversed"
-    bias_shared_chance: Kind = "reversed"
+    bias_two: BiasKind = "reversed"
+    bias_infinite: BiasKind = "reversed"
+    bias_shared_chance: BiasKind = "reversed"
     bootstraps: bool = False
     zero_mean: tuple[str, ...] | None = None
     zero_sum: tuple[str, ...] | None = None

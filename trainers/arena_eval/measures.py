@@ -44,7 +44,7 @@ import numpy as np
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes
 from arena_envs.registry import Registry, broken
-from arena_envs.solvers import Key, Table, TooLarge, information_states
+from arena_envs.solvers import InfosetTable, Key, TooLarge, information_states
 from arena_envs.solvers.enumeration import Memory
 from arena_eval.baselines import MAX_SOLVED_STATES
 from arena_eval.exploit import SHORT, is_tabular, tabular, want_enumerable
@@ -106,7 +106,7 @@ measures: Registry[Any] = Registry(
         )
     }
     | {"belief": f"{_HERE}:Belief"},
-    given=("episodes", "game", "seat"),
+    reserved=("episodes", "game", "seat"),
     kit=f"{_HERE}:check_measure",
 )
 
@@ -519,7 +519,7 @@ def posteriors_of(game: AnyGame, others: str) -> tuple[Posteriors, list[str]]:
     return posteriors, sorted({name for told in posteriors.values() for name in told})
 
 
-def _table_of(game: AnyGame, others: str) -> Table:
+def _table_of(game: AnyGame, others: str) -> InfosetTable:
     """The action probabilities of a policy; raises ValueError as `posteriors_of`."""
     want_enumerable(game)
     policy: Any = make_policy(others)

@@ -49,7 +49,7 @@ values: Registry[StateValues] = Registry(
         "solver": f"{_HERE}:solver_values",
         "bots": "arena_eval.fitted_values:bot_values",
     },
-    given=("game", "seat", "opponent"),
+    reserved=("game", "seat", "opponent"),
     kit=f"{_HERE}:check_values",
     extra="eval",
 )

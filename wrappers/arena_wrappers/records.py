@@ -5,7 +5,6 @@ Files appear whole or not at all (`whole_file`), or stay readable if the process
 """
 
 import json
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,10 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO, get_args, get_origin, get_type_hints
 
-from arena_envs.checks import JSON
+from arena_envs.checks import (
+    JSON,
+    is_number,
+)
 from arena_envs.game import AnyGame
 from arena_envs.transforms import innermost
 from arena_wrappers.locks import lock_of
@@ -266,7 +268,7 @@ def params_of(game: AnyGame) -> dict[str, Any]:
     return json_params
 
 
-Check = Callable[[Any], bool]
+FieldCheck = Callable[[Any], bool]
 
 
 def _is_int(value: JSON) -> bool:
@@ -279,10 +281,6 @@ def _is_finite_dict(value: JSON) -> bool:
     except ValueError:
         return False
     return isinstance(value, dict)
-
-
-def _is_number(value: JSON) -> bool:
-    return _is_int(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _is_message(value: JSON) -> bool:
@@ -298,10 +296,10 @@ def _is_action(value: JSON) -> bool:
 
 
 def _is_rewards(value: JSON) -> bool:
-    return isinstance(value, dict) and all(map(_is_number, value.values()))
+    return isinstance(value, dict) and all(map(is_number, value.values()))
 
 
-def _optional(check: Check) -> Check:
+def _optional(check: FieldCheck) -> FieldCheck:
     return lambda value: value is None or check(value)
 
 
@@ -309,10 +307,10 @@ _SPECIAL = {
     "action": _optional(_is_action),
     "sample": lambda value: _is_int(value) and 0 <= value < 2**64,
 }  # fields
-_KINDS: dict[Any, Check] = {  # by annotation
+_KINDS: dict[Any, FieldCheck] = {  # by annotation
     Any: _is_action,
     int: _is_int,
-    float: _is_number,
+    float: is_number,
     Message: _is_message,
     dict[str, float]: _is_rewards,
     Mapping[str, float]: _is_rewards,
@@ -320,7 +318,7 @@ _KINDS: dict[Any, Check] = {  # by annotation
 }
 
 
-def _check_of(hint: Any) -> Check:
+def _check_of(hint: Any) -> FieldCheck:
     """The check of a value as JSON gives it, by the annotation of its field."""
     if hint in _KINDS:
         return _KINDS[hint]
@@ -334,7 +332,7 @@ def _check_of(hint: Any) -> Check:
     return lambda value: type(value) is value_type
 
 
-def _fields_of(kind: type) -> dict[str, Check]:
+def _fields_of(kind: type) -> dict[str, FieldCheck]:
     """The fields of a record that files hold, in their order."""
     hints, stored = get_type_hints(kind), [f.name for f in fields(kind) if f.compare]
     return {n: _SPECIAL.get(n) or _check_of(hints[n]) for n in stored}
@@ -357,7 +355,7 @@ def _other_file_advice(kind: type, values: Mapping[str, Any]) -> str:
 
 
 def _check_fields(
-    where: str, values: Any, kind: type, checks: dict[str, Check]
+    where: str, values: Any, kind: type, checks: dict[str, FieldCheck]
 ) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ValueError(f"{where}: want an object, got {values!r:.60}")

@@ -437,12 +437,14 @@ def is_equal_number(right: Quantity, answer: Quantity) -> bool:
 def plain_text(text: str) -> str:
     """A text as it is compared with others, without case, marks around and blanks in formulas."""
     text = _normal(boxed(text) or text)
-    for _ in range(4):
+    for _ in range(4):  # as wrappers may stand in each other
         text = _WRAPPER.sub(r"\1", text)
+    # sizes and spaces of LaTeX, which change no value
     text = re.sub(r"\\[dt]frac", r"\\frac", text)
     text = fold(re.sub(r"\\(?:left|right)(?![a-z])|\\[,;!]", "", text))
+    # blanks around marks, then those between a number and a letter that stands alone, as in 3 π
     text = re.sub(r"\s*([^\w\s])\s*", r"\1", text)
-    text = re.sub(r"(?<=\d)\s+(?=[^\W\d_](?![^\W\d_]))", "", text)  # 3 π
+    text = re.sub(r"(?<=\d)\s+(?=[^\W\d_](?![^\W\d_]))", "", text)
     return text.strip(" .$*_`\"'") or text
 
 

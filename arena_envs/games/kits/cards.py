@@ -11,7 +11,7 @@ FOLD, CALL, RAISE = range(3)
 NAMES = ("fold", "call", "raise")
 NOBODY = -1
 
-Round = tuple[tuple[int, int], ...]  # seats with their actions, in order
+BettingRound = tuple[tuple[int, int], ...]  # seats with their actions, in order
 
 
 class Betting(NamedTuple):
@@ -89,7 +89,7 @@ def net_chips(betting: Betting, strength: Callable[[int], Any]) -> tuple[float, 
 
 
 def action_places(
-    history: Sequence[Round], seat: int, num_players: int, max_raises: int
+    history: Sequence[BettingRound], seat: int, num_players: int, max_raises: int
 ) -> list[int]:
     """The places of one-hot actions, by round, seat (from `seat` on) and turn in the round.
 
@@ -111,18 +111,21 @@ def action_places(
 
 def pot_text(betting: Betting) -> str:
     """A sentence: the payments of all seats, and the seats that have folded."""
-    chips = zip(betting.paid, betting.folded, strict=True)
-    seats = by_player(enumerate(f"{n}{' (folded)' * out}" for n, out in chips))
+    chips_by_seat = [
+        f"{chips} (folded)" if folded else str(chips)
+        for chips, folded in zip(betting.paid, betting.folded, strict=True)
+    ]
+    seats = by_player(enumerate(chips_by_seat))
     return f"Chips in the pot: {sum(betting.paid)}, from {seats}."
 
 
-def round_text(name: str, actions: Round) -> str:
+def round_text(name: str, actions: BettingRound) -> str:
     """The actions of a round, as a sentence."""
     moves = by_player((seat, NAMES[action]) for seat, action in actions)
     return f"{name}: {moves or 'no actions yet'}."
 
 
-def over_text(returns: Sequence[float]) -> str:
+def hand_over_text(returns: Sequence[float]) -> str:
     """A sentence: the wins and losses of all seats."""
     return f"The hand is over: {by_player(enumerate(map(_end, returns)))}."
 
@@ -133,14 +136,14 @@ def _end(chips: float) -> str:
     return f"{'loses' if chips < 0 else 'wins'} {round(abs(chips), 2):.10g}"
 
 
-def turn_text(
+def hand_turn_text(
     player: int, seat: int, betting: Betting, returns: Sequence[float]
 ) -> str:
     """The seat to move, or the end of the hand, as seen by a seat."""
     if player == CHANCE:
         return "The next card is being dealt."
     if player == TERMINAL:
-        return over_text(returns)
+        return hand_over_text(returns)
     if player != seat:
         return f"player_{player} is to move."
     return f"You are to move. A call costs {betting.owed or 'nothing'}."
@@ -184,7 +187,7 @@ class Hand(NamedTuple):
 
     cards: tuple[int, ...]  # dealt so far: to each seat in turn, then the public ones
     betting: Betting
-    history: tuple[Round, ...]  # of each round that has begun
+    history: tuple[BettingRound, ...]  # of each round that has begun
 
 
 class FixedLimit(BaseGame[Hand, int]):
@@ -302,7 +305,7 @@ class FixedLimit(BaseGame[Hand, int]):
         )
         lines += [f"Shown: {visible_hands}."] if visible_hands else []
         player, returns = self.current_player(state), self.returns(state)
-        lines.append(turn_text(player, seat, state.betting, returns))
+        lines.append(hand_turn_text(player, seat, state.betting, returns))
         return "\n".join(lines)
 
     def encoded(

@@ -111,11 +111,10 @@ class SecretGame(BaseGame[State, int]):
 
     def measures(self, state: State) -> dict[str, float]:
         """`success`, and `information`: log(N / number of possible secrets) / log N."""
-        is_found, first_state = self.is_found(state), state._replace(asked=())
+        is_found = self.is_found(state)
         num_left = 1 if is_found else len(self.candidates(state))
-        information = 1 - math.log(num_left) / math.log(
-            len(self.candidates(first_state))
-        )
+        num_secrets = len(self.candidates(state._replace(asked=())))
+        information = 1 - math.log(num_left) / math.log(num_secrets)
         return {"success": float(is_found), "information": information}
 
     def information_state(self, state: State, seat: int) -> Any:

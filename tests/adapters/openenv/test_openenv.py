@@ -1,6 +1,5 @@
 """Games behind OpenEnv's server: seeds, seats, sessions, bad clients, the web page."""
 
-import importlib
 import os
 import random
 import runpy
@@ -265,20 +264,11 @@ def test_bad_arguments_raise_before_the_server_starts() -> None:
         environment_maker("kuhn_poker", reply_format="box")
 
 
-def test_all_sessions_share_an_opponent(tmp_path: Path, monkeypatch: Any) -> None:
-    (tmp_path / "heavy_policy.py").write_text(
-        "from arena_wrappers import RandomPolicy\n"
-        "made = []\n"
-        "class Heavy(RandomPolicy):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        made.append(self)\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    make = environment_maker("kuhn_poker", 1, "heavy_policy:Heavy")
+def test_all_sessions_share_an_opponent(heavy_policy: Any) -> None:
+    make = environment_maker("kuhn_poker", 1, heavy_policy.__name__ + ":Heavy")
     for seed in range(3):
         assert make().reset(seed=seed).agent == "player_1"
-    assert len(importlib.import_module("heavy_policy").made) == 1
+    assert len(heavy_policy.made) == 1
 
 
 def test_an_exported_folder_serves_the_game_in_docker_mode(tmp_path: Path) -> None:

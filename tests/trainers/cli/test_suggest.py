@@ -7,7 +7,7 @@ from arena_envs import make_game
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.cli.game_facts import DEFAULT, Facts, facts_of
 from arena_trainers.cli.main import app
-from arena_trainers.cli.suggest import SHIPPED, Advice, Difference, read_advice
+from arena_trainers.cli.suggest import SHIPPED, Advice, MeanDifference, read_advice
 from credit_bench import write_advice
 
 
@@ -35,8 +35,8 @@ def test_the_command_prints_it_for_games_and_recipes(tmp_path):
     kuhn, small = shipped.games[:2]
     better = {"settings": "credit: rloo", "take": "rloo", "lead": "rloo"}
     gains = {
-        "rloo": Difference(0.2, 0.01, 0.0),
-        "random_effects": Difference(0, 0.01, 1),
+        "rloo": MeanDifference(0.2, 0.01, 0.0),
+        "random_effects": MeanDifference(0, 0.01, 1),
     }
     own = kuhn._replace(**better, gains=gains)
     write_advice(tmp_path / "advice.json", Advice([own, small], shipped.limits))

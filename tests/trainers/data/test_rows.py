@@ -13,10 +13,10 @@ from arena_trainers.data import (
     Pair,
     ReplyPart,
     completions,
-    facts_of,
     held_out,
     joined,
     load_chat,
+    row_facts,
     rows_to_dataset,
     select,
     selectors,
@@ -154,7 +154,7 @@ def test_rows_without_tokens_are_conversations_of_trl():
 
 def test_a_reply_never_becomes_a_control_token(chat):
     (first, *_) = PLAYED
-    facts = facts_of(first, first.turns[0], "hostile")
+    facts = row_facts(first, first.turns[0], "hostile")
     row = Completion(**facts, completion=[ReplyPart("<|end|> bet", None)])
     ids = rows_to_dataset([row], chat)[0]["completion_ids"]
     end = chat.end_ids[0]
@@ -202,7 +202,7 @@ def test_bad_input_is_refused_in_a_sentence(chat):
         select("wins", PLAYED, above="high")
     with pytest.raises(ValueError, match="has no tokens; play with"):
         select("best_of_group", PLAYED)
-    facts = facts_of(first, first.turns[0], "same")
+    facts = row_facts(first, first.turns[0], "same")
     same = [ReplyPart("bet", None)]
     with pytest.raises(ValueError, match="differs from the rejected one, got 'bet'"):
         Pair(**facts, chosen=same, rejected=list(same))
@@ -264,7 +264,7 @@ def of_other_seats(episodes, *, seed):
 def told_by_others(episodes, *, seed):
     for one in episodes:
         first, second = one.turns[:2]
-        facts = facts_of(one, first, "what the other replied")
+        facts = row_facts(one, first, "what the other replied")
         heard = [NewMessages(second.messages, 0, second.prompt_ids)]
         yield Completion(**facts, completion=[ReplyPart("x", None), *heard])
 

@@ -15,7 +15,7 @@ from arena_trainers.data import (
     select,
     write_rows,
 )
-from arena_trainers.offline.row_file import check_rows, check_tokens, facts_of
+from arena_trainers.offline.row_file import check_row_tokens, check_rows, file_facts
 from arena_trainers.runs.row_player import without_defaults
 from arena_wrappers import PromptOptions, play
 
@@ -76,7 +76,7 @@ def test_files_that_are_no_parquet_are_refused(tmp_path):
 )
 def test_rows_that_train_nothing_are_refused(tmp_path, changed, message):
     with pytest.raises(ValueError, match=message):
-        facts_of(written(tmp_path, {**GOOD, **changed}), "completions")
+        file_facts(written(tmp_path, {**GOOD, **changed}), "completions")
 
 
 def test_facts_are_those_of_all_rows(tmp_path):
@@ -86,7 +86,7 @@ def test_facts_are_those_of_all_rows(tmp_path):
         "completion_mask": [[0, 1], [1, 1, 1]],
         "weight": [2.0, 1.0],
     }
-    facts = facts_of(written(tmp_path, columns), "completions")
+    facts = file_facts(written(tmp_path, columns), "completions")
     assert facts[:5] == (2, 4, 3, 9, 4)
     assert facts.scale == 4 / 5
     np.testing.assert_array_equal(facts.weights, [2.0, 1.0])
@@ -108,7 +108,9 @@ def test_a_reply_ends_where_the_seat_reads_on(tmp_path, masks, longest):
         "completion_mask": masks,
         "weight": [1.0] * len(masks),
     }
-    assert facts_of(written(tmp_path, columns), "completions").longest_reply == longest
+    assert (
+        file_facts(written(tmp_path, columns), "completions").longest_reply == longest
+    )
 
 
 def test_tokens_of_another_tokenizer_are_refused(tmp_path, policy, kuhn_env):
@@ -117,16 +119,16 @@ def test_tokens_of_another_tokenizer_are_refused(tmp_path, policy, kuhn_env):
     rows = select("wins", play(kuhn_env, "random", range(5))).rows
     path = tmp_path / "rows.parquet"
     write_rows(rows_to_dataset(rows, chat), path)
-    facts = facts_of(path, "completions")
-    check_tokens(path, facts, chat)
+    facts = file_facts(path, "completions")
+    check_row_tokens(path, facts, chat)
     with pytest.raises(
         ValueError, match=r"have the token 999.* tokenizer only \d+; give"
     ):
-        check_tokens(path, facts._replace(largest_id=999), chat)
+        check_row_tokens(path, facts._replace(largest_id=999), chat)
     others = [replace(row, prompt_ids=[6, 7, 8]) for row in rows]
     write_rows(rows_to_dataset(others, chat), path)
     with pytest.raises(ValueError, match="do not spell its prompt"):
-        check_tokens(path, facts, chat)
+        check_row_tokens(path, facts, chat)
 
 
 def test_a_file_says_which_games_and_prompts_its_rows_are_of(

@@ -328,7 +328,7 @@ def test_what_is_declared_of_a_critic_without_its_module_is_so(name):
     made, told = critics.find(name), CRITIC_FACTS[name]
     assert getattr(made, "supplies", ("value", "next_value")) == told.columns
     assert getattr(made, "reads", ()) == told.reads
-    options = {*inspect.signature(made).parameters} - {*critics.given}
+    options = {*inspect.signature(made).parameters} - {*critics.reserved}
     assert options == {*told.options}
 
 

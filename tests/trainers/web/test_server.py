@@ -1,7 +1,6 @@
 """`arena serve web`: who sees and does what, limits, restarts, bad clients."""
 
 import hashlib
-import importlib
 import json
 import random
 import sys
@@ -489,22 +488,14 @@ def test_an_opponent_that_takes_too_long_is_named(tmp_path, monkeypatch) -> None
 
 
 def test_a_policy_of_the_server_is_made_once_for_all_games(
-    tmp_path, monkeypatch
+    tmp_path, heavy_policy
 ) -> None:
-    (tmp_path / "heavy_policy.py").write_text(
-        "from arena_wrappers import RandomPolicy\n"
-        "made = []\n"
-        "class Heavy(RandomPolicy):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        made.append(self)\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    kept = Tables(tmp_path / "games.sqlite", ["heavy_policy:Heavy"])
+    name = heavy_policy.__name__ + ":Heavy"
+    kept = Tables(tmp_path / "games.sqlite", [name])
     client = visitor(make_app(kept, limits=FREE))
     for game in ("kuhn_poker", "leduc_poker", "nim"):
-        begin(client, game, ["heavy_policy:Heavy"])
-    assert len(importlib.import_module("heavy_policy").made) == 1
+        begin(client, game, [name])
+    assert len(heavy_policy.made) == 1
     kept.close()
 
 

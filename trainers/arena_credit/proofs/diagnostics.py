@@ -43,12 +43,12 @@ class Branch(NamedTuple):
     """
 
     paid: tuple[float, ...]
-    then: "Node | None"
+    then: "TreeNode | None"
     chance: float
     side_reward: tuple[float, ...]
 
 
-class Node(NamedTuple):
+class TreeNode(NamedTuple):
     """The seat to move or `CHANCE`, what that seat knows, and the branches in order."""
 
     seat: int
@@ -59,7 +59,7 @@ class Node(NamedTuple):
 class State(NamedTuple):
     """The node, what each seat has been paid so far, and the side reward in it."""
 
-    node: Node | None
+    node: TreeNode | None
     paid: tuple[float, ...]
     side_reward: tuple[float, ...]
 
@@ -84,7 +84,7 @@ class Diagnostic:
     name: str
     tests: str
     about: str
-    root: Node
+    root: TreeNode
     known: Mapping[Key, float]
     weights: Mapping[Key, tuple[int, ...]] = field(default_factory=dict)
     teams: Sequence[int] = (0,)
@@ -151,11 +151,11 @@ def diagnostic(name: str, entry: Mapping[str, Any]) -> Diagnostic:
     facts = {name: _tuples(value) for name, value in entry.items() if name in FACTS}
     nothing = np.zeros(len(facts.get("teams", (0,))))
 
-    def node(spec: Any) -> Node:
+    def node(spec: Any) -> TreeNode:
         seat, *parts = entry[spec] if isinstance(spec, str) else spec
         if seat == "chance":
-            return Node(CHANCE, None, tuple(map(branch, parts)))
-        return Node(seat, _tuples(parts[0]), tuple(map(branch, parts[1:])))
+            return TreeNode(CHANCE, None, tuple(map(branch, parts)))
+        return TreeNode(seat, _tuples(parts[0]), tuple(map(branch, parts[1:])))
 
     def branch(spec: Mapping[str, Any]) -> Branch:
         parts = (spec.get(part, 0.0) for part in ("pay", "side"))

@@ -50,7 +50,7 @@ from arena_credit.by_name import (
     estimate,
     needed_columns,
 )
-from arena_credit.claims import BIASES, KINDS, Claims, Kind
+from arena_credit.claims import BIASES, KINDS, BiasKind, Claims
 from arena_credit.pools import Credit, FlatPoolWarning, check_choice
 from arena_credit.proofs.diagnostics import DIAGNOSTICS
 from arena_credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
@@ -172,7 +172,7 @@ class Verdict(NamedTuple):
     factor: the one that minimises |mean - factor · truth|.
     """
 
-    kind: Kind
+    kind: BiasKind
     cosine: float
     factor: float
 
@@ -207,7 +207,7 @@ def compare(
         cosines.append(float(got @ want / (size * length)))
     cosine = min(cosines, default=1.0)
     factor = float(mean @ truth / (truth @ truth))
-    kind: Kind = "direction" if cosine > tolerance else "reversed"
+    kind: BiasKind = "direction" if cosine > tolerance else "reversed"
     if scaled:
         kind = "scaled"
     elif np.linalg.norm(mean) <= tolerance * np.linalg.norm(truth):
@@ -422,7 +422,7 @@ class Audit(NamedTuple):
     counterexample: Counterexample | None
 
     @property
-    def worst(self) -> Kind | Literal["error"]:
+    def worst(self) -> BiasKind | Literal["error"]:
         """The worst verdict: exact, scaled, direction, zero, reversed; or error."""
         if any(row.error for row in self.rows):
             return "error"

@@ -40,7 +40,7 @@ import arena_envs
 from arena_envs.bots import BOTS
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame, bounds_of
-from arena_envs.solvers import Table, information_states, nash_conv
+from arena_envs.solvers import InfosetTable, information_states, nash_conv
 from arena_envs.trust import NotTrusted, named_only
 from arena_eval.baselines import is_small
 from arena_eval.exploit import SHORT, is_tabular, tabular
@@ -511,7 +511,7 @@ def _want_tables(suite: Suite, submission: Submission) -> None:
         _want(far <= MAX_DEVIATION, f"the play of {key} is {distance_text}")
 
 
-def _table(suite: Suite, key: Key, submission: Submission) -> Table:
+def _table(suite: Suite, key: Key, submission: Submission) -> InfosetTable:
     states = information_states(suite.rules(key))
     return dict(zip(states, submission.tables[key], strict=True))
 

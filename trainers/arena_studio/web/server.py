@@ -15,7 +15,7 @@ from arena_studio.web.games import listed, missing_note
 from arena_studio.web.links import MAX_SEED, replayed, values_in
 from arena_studio.web.rates import Limits, Rates
 from arena_studio.web.refusal import Refused
-from arena_studio.web.tables import SOON, Table, Tables
+from arena_studio.web.tables import SOON, GameTable, Tables
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -172,7 +172,7 @@ class Server:
         table = self.tables.open(_text(fields, "game"), seats, visitor, seed)
         return self.tables.view(table, visitor, SOON)
 
-    def at(self, fields: dict[str, Any]) -> Table:
+    def at(self, fields: dict[str, Any]) -> GameTable:
         """The table that a request names."""
         return self.tables.find(_text(fields, "id"))
 

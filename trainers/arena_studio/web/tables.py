@@ -32,7 +32,7 @@ SOON = 0.2  # seconds that the answer to a person's reply waits for the opponent
 
 
 @dataclass(eq=False)
-class Table:
+class GameTable:
     """A game with its seats.
 
     Attributes:
@@ -101,8 +101,8 @@ class Tables:
         self._thinkers, self._is_closed = Thinkers(NUM_THINKERS), False
         self._max, self._max_own = max_tables, max_own
         self._lock = threading.RLock()
-        self._loaded: WeakValueDictionary[str, Table] = WeakValueDictionary()
-        self._recent: OrderedDict[str, Table] = OrderedDict()
+        self._loaded: WeakValueDictionary[str, GameTable] = WeakValueDictionary()
+        self._recent: OrderedDict[str, GameTable] = OrderedDict()
         try:
             Path(path).touch(0o600)  # it holds the secret of the visitors' cookies
             self._file = sqlite3.connect(path, check_same_thread=False)
@@ -142,7 +142,7 @@ class Tables:
 
     def open(
         self, game: str, seats: Sequence[str], visitor: str, seed: int | None = None
-    ) -> Table:
+    ) -> GameTable:
         """A new table, whose maker has the first seat of a person.
 
         Args:
@@ -160,7 +160,7 @@ class Tables:
         elif len(people) > 1 or not 0 <= seed < MAX_SEED:
             raise Refused(400, f"Want a seed below {MAX_SEED}, and one person.")
         first = people[0]
-        table = Table(
+        table = GameTable(
             secrets.token_urlsafe(12),
             game,
             list(seats),
@@ -190,7 +190,7 @@ class Tables:
                 raise Refused(400, f"{game} does not offer {name!r:.80} as opponent.")
         return [seat for seat, name in enumerate(seats) if name == PERSON]
 
-    def find(self, id: str) -> Table:
+    def find(self, id: str) -> GameTable:
         """The table of this id; raises Refused if there is none."""
         with self._lock:
             table = self._loaded.get(id)
@@ -201,11 +201,11 @@ class Tables:
                     raise Refused(
                         404, "There is no such table; it may have been deleted."
                     )
-                table = Table(id, **json.loads(row[0]))
+                table = GameTable(id, **json.loads(row[0]))
             self._remember(table)
             return table
 
-    def join(self, table: Table, visitor: str, invite: str) -> int:
+    def join(self, table: GameTable, visitor: str, invite: str) -> int:
         """The seat that an invitation gives to a visitor; it works once.
 
         Raises:
@@ -221,7 +221,9 @@ class Tables:
                     return seat
         raise Refused(403, "This link was used, or is no link to a seat.")
 
-    def view(self, table: Table, visitor: str, max_wait: float = 0.0) -> dict[str, Any]:
+    def view(
+        self, table: GameTable, visitor: str, max_wait: float = 0.0
+    ) -> dict[str, Any]:
         """What a visitor's seat sees, after at most `max_wait` seconds for opponents to play."""
         with table.lock:
             seat, session = table.seat_of(visitor), self._running(table)
@@ -240,7 +242,9 @@ class Tables:
                 **seen(session, seat),
             }
 
-    def reply(self, table: Table, visitor: str, text: str, turn: int) -> dict[str, Any]:
+    def reply(
+        self, table: GameTable, visitor: str, text: str, turn: int
+    ) -> dict[str, Any]:
         """Plays a reply; the view after it, and after the turns of opponents who are quick.
 
         Args:
@@ -268,12 +272,12 @@ class Tables:
             self._play(table, session, text)
             return self.view(table, visitor, SOON)
 
-    def _play(self, table: Table, session: SeatSession, reply: str | Reply) -> None:
+    def _play(self, table: GameTable, session: SeatSession, reply: str | Reply) -> None:
         session.step(reply)
         table.save = session.save()
         self._write(table)
 
-    def _ask(self, table: Table, session: SeatSession) -> None:
+    def _ask(self, table: GameTable, session: SeatSession) -> None:
         """Lets the opponent think whose turn it is, unless it does or has just failed."""
         if session.done or table.thinks or time.monotonic() < table.asks_at:
             return
@@ -283,7 +287,11 @@ class Tables:
             self._thinkers.submit(lambda: self._think(table, session, policy, request))
 
     def _think(
-        self, table: Table, session: SeatSession, policy: Policy, request: TurnRequest
+        self,
+        table: GameTable,
+        session: SeatSession,
+        policy: Policy,
+        request: TurnRequest,
     ) -> None:
         """Plays the reply of an opponent, and asks the next one; runs in a thinker's thread."""
         (reply,) = ask(policy, [request], self._max_seconds, "lose")
@@ -297,7 +305,7 @@ class Tables:
                     table.lock.notify_all()
 
     def _take(
-        self, table: Table, session: SeatSession, reply: Reply, name: str
+        self, table: GameTable, session: SeatSession, reply: Reply, name: str
     ) -> None:
         """Plays an opponent's reply, or notes why there is none."""
         if reply.error is None:
@@ -308,7 +316,7 @@ class Tables:
             wait = self._max_seconds if reply.timed_out else self._pause
             table.asks_at = time.monotonic() + wait
 
-    def review(self, table: Table, visitor: str, turn: int) -> dict[str, Any]:
+    def review(self, table: GameTable, visitor: str, turn: int) -> dict[str, Any]:
         """The values at a past turn: of the visitor's own, or of all after the end.
 
         Raises:
@@ -323,7 +331,7 @@ class Tables:
             played = session.turns[turn]
         return solved(session.game, played, turn)
 
-    def record(self, table: Table, visitor: str) -> dict[str, Any]:
+    def record(self, table: GameTable, visitor: str) -> dict[str, Any]:
         """What a link to a finished game holds; raises Refused before the end."""
         with table.lock:
             table.seat_of(visitor)
@@ -339,7 +347,7 @@ class Tables:
                 "replies": [action_text(session.game, turn) for turn in session.turns],
             }
 
-    def _running(self, table: Table) -> SeatSession:
+    def _running(self, table: GameTable) -> SeatSession:
         """The game of a table; raises Refused if its opponents are not offered any more."""
         try:
             with named_only():  # the file may be another server's
@@ -349,7 +357,7 @@ class Tables:
                 409, f"This server does not play that game on: {error}"
             ) from None
 
-    def _loaded_game(self, table: Table) -> SeatSession:
+    def _loaded_game(self, table: GameTable) -> SeatSession:
         """The game of a table, loaded if need be."""
         if table.session is None:
             game_named(table.game)  # refuses an id that is gone
@@ -362,7 +370,7 @@ class Tables:
             table.session, table.save = session, session.save()
         return table.session
 
-    def _remember(self, table: Table) -> None:
+    def _remember(self, table: GameTable) -> None:
         with self._lock:
             self._loaded[table.id] = table
             self._recent[table.id] = table
@@ -370,7 +378,7 @@ class Tables:
             while len(self._recent) > KEPT:
                 self._recent.popitem(last=False)
 
-    def _write(self, table: Table) -> None:
+    def _write(self, table: GameTable) -> None:
         row = (_row(table), time.time(), table.id)
         with self._lock:
             if self._is_closed:  # an opponent replied after the end
@@ -403,6 +411,6 @@ class Tables:
             self._loaded.pop(id, None)
 
 
-def _row(table: Table) -> str:
+def _row(table: GameTable) -> str:
     names = ("game", "seats", "owners", "invites", "save")
     return json.dumps({name: getattr(table, name) for name in names})

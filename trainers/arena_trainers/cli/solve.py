@@ -82,7 +82,7 @@ def solve(
         _show(facts, policy)
 
 
-def readable(game: AnyGame, table: solvers.Table) -> list[dict[str, Any]]:
+def readable(game: AnyGame, table: solvers.InfosetTable) -> list[dict[str, Any]]:
     """Per information state: its text, and the probabilities of the actions."""
     rows = []
     for key, state in solvers.information_states(game).items():
@@ -108,7 +108,7 @@ def _solver_name(game: AnyGame, solver: str) -> str:
 class Solution(NamedTuple):
     """What a solver finds: a policy, or without one the values of the seats."""
 
-    table: solvers.Table | None
+    table: solvers.InfosetTable | None
     values: Sequence[float] = ()
 
 

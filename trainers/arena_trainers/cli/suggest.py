@@ -28,7 +28,7 @@ REFERENCE = "mars"  # the others are compared with it in games
 ALPHA = 0.05  # p below it is significant
 
 
-class Difference(NamedTuple):
+class MeanDifference(NamedTuple):
     """A difference of two means, half its 95 % interval, and its p-value (a t-test).
 
     The interval is not corrected for the number of comparisons; p may be.
@@ -91,8 +91,8 @@ class GameAdvice(NamedTuple):
     take: str
     lead: str
     best: str
-    gains: Mapping[str, Difference]
-    choices: Mapping[str, Difference]
+    gains: Mapping[str, MeanDifference]
+    choices: Mapping[str, MeanDifference]
     unchanged: Sequence[str]
 
     def is_of(self, game: AnyGame) -> bool:
@@ -132,7 +132,7 @@ def read_advice(path: Path) -> Advice:
 
 def _parts(entry: Mapping[str, Any]) -> dict[str, Any]:
     gains = {
-        key: {name: Difference(*figures) for name, figures in entry[key].items()}
+        key: {name: MeanDifference(*figures) for name, figures in entry[key].items()}
         for key in ("gains", "choices")
     }
     return {"facts": Facts(**entry["facts"]), **gains}

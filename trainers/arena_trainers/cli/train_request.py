@@ -214,7 +214,7 @@ def _options_of(option: str, name: str) -> Collection[str]:
             return default_options(name)
         if name in CRITIC_FACTS:
             return CRITIC_FACTS[name].options
-        return {*signature_of(critics.find(name)).parameters} - {*critics.given}
+        return {*signature_of(critics.find(name)).parameters} - {*critics.reserved}
     return ()
 
 

@@ -4,7 +4,7 @@ Selectors choose rows to train on from recorded episodes: `select`, by name. Rol
 training episodes with the credit of each turn.
 """
 
-from arena_trainers.data.arguments import draw as draw
+from arena_trainers.data.arguments import seeded_integer as seeded_integer
 from arena_trainers.data.columns import columns as columns
 from arena_trainers.data.columns import load_chat as load_chat
 from arena_trainers.data.columns import rows_to_dataset as rows_to_dataset
@@ -22,9 +22,9 @@ from arena_trainers.data.origin import read_origin as read_origin
 from arena_trainers.data.recorded_play import Trajectory as Trajectory
 from arena_trainers.data.recorded_play import completions as completions
 from arena_trainers.data.recorded_play import conversations as conversations
-from arena_trainers.data.recorded_play import facts_of as facts_of
 from arena_trainers.data.recorded_play import joined as joined
 from arena_trainers.data.recorded_play import pieces_of as pieces_of
+from arena_trainers.data.recorded_play import row_facts as row_facts
 from arena_trainers.data.recorded_play import trajectories as trajectories
 from arena_trainers.data.rows import Completion as Completion
 from arena_trainers.data.rows import Dropped as Dropped

@@ -34,7 +34,7 @@ def check_share(name: str, value: object) -> None:
         raise ValueError(f"want {name} above 0 and at most 1, got {value!r:.60}")
 
 
-def draw(seed: int, *facts: Any) -> int:
+def seeded_integer(seed: int, *facts: Any) -> int:
     """A random integer of 63 bits, which depends on the arguments alone."""
     text = repr((seed, *facts)).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) >> 1

@@ -16,7 +16,7 @@ from arena_wrappers.play import game_of
 
 
 @dataclass
-class Call(Turn):
+class CallTurn(Turn):
     """A generation of an agent's turn as a turn of its own.
 
     Prompt, reply, tokens, `role` and `parent` are those of the generation; action, verdict and
@@ -47,7 +47,7 @@ def calls(turn: Turn) -> list[Turn]:
             fields[name] = getattr(generation, name) or None
         fields["messages"] = generation.messages
         fields["reply"] = generation.text
-        call = Call(**fields, role=generation.role, parent=generation.parent)
+        call = CallTurn(**fields, role=generation.role, parent=generation.parent)
         turn_calls.append(call)
     return turn_calls
 
@@ -145,7 +145,7 @@ def conversations(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
 
 def continues(before: Turn, turn: Turn) -> bool:
     """True if the prompt of a turn begins with the turn before: its tokens, or its messages."""
-    if isinstance(before, Call) or isinstance(turn, Call):
+    if isinstance(before, CallTurn) or isinstance(turn, CallTurn):
         return False
     if turn.prompt_ids is not None and before.prompt_ids is not None:
         context = [*before.prompt_ids, *(before.token_ids or ())]
@@ -193,7 +193,7 @@ def pieces_of(
     return pieces
 
 
-def facts_of(episode: Episode, turn: Turn, reason: str) -> dict[str, Any]:
+def row_facts(episode: Episode, turn: Turn, reason: str) -> dict[str, Any]:
     """The facts of a row, and its prompt, as keywords of `Row`."""
     facts: dict[str, Any] = {
         "game": episode.game,
@@ -206,7 +206,7 @@ def facts_of(episode: Episode, turn: Turn, reason: str) -> dict[str, Any]:
         "prompt": turn.messages,
         "prompt_ids": turn.prompt_ids,
     }
-    if isinstance(turn, Call):
+    if isinstance(turn, CallTurn):
         facts["role"] = turn.role
         facts["parent"] = turn.parent
     return facts
@@ -223,7 +223,7 @@ def completions(
         yield Dropped("no reply was legal")
     for turns in conversations(trajectory.turns):
         if any(map(is_legal, turns)):
-            facts = facts_of(trajectory.episode, turns[0], reason)
+            facts = row_facts(trajectory.episode, turns[0], reason)
             yield Completion(**facts, completion=pieces_of(turns), weight=weight)
 
 

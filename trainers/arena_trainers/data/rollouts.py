@@ -17,8 +17,6 @@ from arena_trainers.train.records import TurnRecord
 from arena_trainers.train.rows import turn_weights
 from arena_wrappers import Episode
 
-Start = tuple[int, int]  # game and seed: the same for all episodes of a group
-
 
 def turn_credits(
     episodes: Sequence[Episode],

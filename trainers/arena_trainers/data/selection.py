@@ -10,7 +10,7 @@ from typing import Any
 from arena_envs.game import check_int
 from arena_envs.registry import Registry
 from arena_envs.trust import named_only
-from arena_trainers.data.arguments import draw
+from arena_trainers.data.arguments import seeded_integer
 from arena_trainers.data.recorded_play import games_of, rules_key
 from arena_trainers.data.rows import AnyRow, Completion, Dropped, Pair, Row, content_of
 from arena_trainers.data.turns import want_episodes
@@ -19,7 +19,7 @@ from arena_wrappers.play import readable
 from arena_wrappers.records import is_unreadable
 
 SelectorOutput = Iterable[AnyRow | Dropped]
-_GIVEN = ("episodes", "seed")  # arguments of a selector that are no options
+_RESERVED = ("episodes", "seed")  # arguments of a selector that are no options
 _MODULES = {  # of `built_in`, with their selectors
     "returns": ("wins", "best_of_group", "outcome_pairs"),
     "solver": ("solver_replies", "solver_labels"),
@@ -37,7 +37,7 @@ selectors: Registry[SelectorOutput] = Registry(
         for module, names in _MODULES.items()
         for name in names
     },
-    given=_GIVEN,
+    reserved=_RESERVED,
     kit="arena_trainers.data.testing:check_selector",
 )
 
@@ -194,7 +194,7 @@ def held_out(
     test: list[Episode] = []
     places: list[int] = []  # of each episode on its side
     for episode in episodes:
-        is_held_out = draw(0, "held out", episode.seed) < share * 2**63
+        is_held_out = seeded_integer(0, "held out", episode.seed) < share * 2**63
         side = test if is_held_out else train
         places.append(len(side))
         side.append(episode)
@@ -219,7 +219,7 @@ def described() -> list[tuple[str, str, str]]:
             if option.default is option.empty
             else f"{option.name}={option.default}"
             for option in parameters
-            if option.name not in _GIVEN
+            if option.name not in _RESERVED
         ]
         summary = (inspect.getdoc(selector) or "").partition("\n")[0]
         rows.append((name, ", ".join(options), summary))

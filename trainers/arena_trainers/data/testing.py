@@ -14,7 +14,7 @@ from typing import Any
 
 import arena_envs
 from arena_envs.registry import BrokenPromise, broken
-from arena_trainers.data.arguments import draw
+from arena_trainers.data.arguments import seeded_integer
 from arena_trainers.data.recorded_play import joined
 from arena_trainers.data.rows import GENERAL, Dropped, NewMessages, Row, content_of
 from arena_trainers.data.selection import SelectorOutput
@@ -143,7 +143,7 @@ def _mark(seat: int) -> str:
 
 
 def _token(seat: int, text: str) -> int:
-    return seat * NUM_IDS + draw(0, text) % (NUM_IDS - 1)
+    return seat * NUM_IDS + seeded_integer(0, text) % (NUM_IDS - 1)
 
 
 def _check_view(row: Row) -> None:

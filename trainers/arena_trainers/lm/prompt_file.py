@@ -99,17 +99,23 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _is_number(value: Any) -> bool:
+def _is_number_from_0(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value < math.inf
 
 
 _SAMPLING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "max_new_tokens": (lambda v: _is_count(v) and v > 0, "an integer of at least 1"),
-    "temperature": (_is_number, "a number of at least 0"),
+    "temperature": (_is_number_from_0, "a number of at least 0"),
     "top_k": (_is_count, "an integer of at least 0"),
-    "top_p": (lambda v: _is_number(v) and 0 < v <= 1, "a number above 0, at most 1"),
-    "min_p": (lambda v: _is_number(v) and v <= 1, "a number from 0 to 1"),
-    "repetition_penalty": (lambda v: _is_number(v) and v > 0, "a number above 0"),
+    "top_p": (
+        lambda v: _is_number_from_0(v) and 0 < v <= 1,
+        "a number above 0, at most 1",
+    ),
+    "min_p": (lambda v: _is_number_from_0(v) and v <= 1, "a number from 0 to 1"),
+    "repetition_penalty": (
+        lambda v: _is_number_from_0(v) and v > 0,
+        "a number above 0",
+    ),
     "chat_template_kwargs": (lambda v: isinstance(v, dict), "an object"),
     "reasoning_marks": (
         lambda v: (

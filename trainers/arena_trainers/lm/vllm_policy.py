@@ -12,7 +12,7 @@ from arena_wrappers.policies import Reply
 from arena_wrappers.policies.api import ChatAPIPolicy
 from arena_wrappers.policies.client import Client
 from arena_wrappers.policies.endpoints import read_endpoint
-from arena_wrappers.policies.network import Call
+from arena_wrappers.policies.network import ThreadCall
 from arena_wrappers.prompts import PromptOptions
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class VLLMPolicy(ChatAPIPolicy):
         super().__init__(model, url, **options)
         self.chat = chat
 
-    def _reply_of(self, call: Call[Any], timeout: float | None) -> Reply:
+    def _reply_of(self, call: ThreadCall[Any], timeout: float | None) -> Reply:
         reply = super()._reply_of(call, timeout)
         if reply.prompt_ids is None or reply.token_ids is None:
             return reply

@@ -23,7 +23,7 @@ losses: Registry[Any] = Registry(
     "loss term",
     "arena.losses",
     {function.__name__: function for function in _TERMS},
-    given=("logps", "inputs"),
+    reserved=("logps", "inputs"),
     kit="arena_trainers.losses.testing:check_term",
 )
 
@@ -104,7 +104,7 @@ def _term(name: str, entry: Mapping[str, Any]) -> Term:
         f"loss term {name!r}",
         function,
         options,
-        losses.given,
+        losses.reserved,
         others=(*OF_WEIGHT, "teacher", "sees_hidden"),
     )
     return Term(

@@ -25,10 +25,10 @@ matchmakers: Registry[Matchmaker] = Registry(
 
 
 # the option `opponents`: policies of the seats, in one or several line-ups, or a matchmaker
-Opponents = str | Sequence[str | Sequence[str]] | Mapping[str, Any]
+OpponentsOption = str | Sequence[str | Sequence[str]] | Mapping[str, Any]
 
 
-def names_matchmaker(opponents: Opponents) -> bool:
+def names_matchmaker(opponents: OpponentsOption) -> bool:
     """True if `opponents` names a matchmaker: by the name of one, or by a mapping.
 
     >>> names_matchmaker("past_selves"), names_matchmaker("random")
@@ -39,7 +39,7 @@ def names_matchmaker(opponents: Opponents) -> bool:
     return isinstance(opponents, Mapping)
 
 
-def assigns_seats(opponents: Opponents) -> bool:
+def assigns_seats(opponents: OpponentsOption) -> bool:
     """True if `opponents` chooses for each start who learns: a matchmaker, or one policy.
 
     >>> assigns_seats("random"), assigns_seats("self"), assigns_seats(["self", "random"])

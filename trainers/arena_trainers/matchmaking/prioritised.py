@@ -21,7 +21,7 @@ from arena_trainers.matchmaking.protocol import (
     snapshot_step,
 )
 
-Record = list[float]  # wins and episodes, both decayed
+WinRecord = list[float]  # wins and episodes, both decayed
 
 
 @dataclass(kw_only=True, eq=False)
@@ -44,7 +44,7 @@ class Prioritised(PastSelves):
         check_number("power", self.power, 0, 100)
         check_number("decay", self.decay, 0, 1)
         super().__post_init__()
-        self._records: dict[str, dict[int, Record]] = {}
+        self._records: dict[str, dict[int, WinRecord]] = {}
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
         """Refuses cooperative games, where no opponent is harder than another."""

@@ -27,7 +27,7 @@ from arena_trainers.matchmaking.protocol import (
     snapshot_step,
 )
 
-Pair = tuple[int, int]  # the steps of two snapshots, in ascending order
+PolicyPair = tuple[int, int]  # the steps of two snapshots, in ascending order
 
 METAS = ("nash", "replicator")
 
@@ -57,7 +57,7 @@ class PSRO(PastSelves):
         check_count("num_matches", self.num_matches)
         super().__post_init__()
         self._games: list[str] = []
-        self._payoffs: dict[str, dict[Pair, list[float]]] = {}  # sum and episodes
+        self._payoffs: dict[str, dict[PolicyPair, list[float]]] = {}  # sum and episodes
         self._solved: dict[tuple[str, tuple[int, ...]], Floats] = {}
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:

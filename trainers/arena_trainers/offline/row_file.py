@@ -160,7 +160,7 @@ def _kind(names: set[str]) -> str | None:
     return conversations_of(names)
 
 
-def facts_of(path: Path, kind: str) -> RowFacts:
+def file_facts(path: Path, kind: str) -> RowFacts:
     """The facts of the rows of a file, read piece by piece.
 
     Raises:
@@ -237,7 +237,7 @@ def _longest_reply(masks: "pyarrow.ListArray") -> int:
     return int((index - last).max())
 
 
-def check_tokens(path: Path, facts: RowFacts, chat: "Chat") -> None:
+def check_row_tokens(path: Path, facts: RowFacts, chat: "Chat") -> None:
     """Checks that the tokens of some rows are those of a model's tokenizer.
 
     Raises:

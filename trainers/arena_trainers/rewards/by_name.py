@@ -29,7 +29,7 @@ rewards: Registry[float] = Registry(
         "belief_gain": "arena_eval.measures:belief_gain",
         "partner_gain": "arena_eval.measures:partner_gain",
     },
-    given=("episode", "turn", "state", "game"),
+    reserved=("episode", "turn", "state", "game"),
     kit=f"{_HERE}.testing:check_reward",
 )
 
@@ -84,7 +84,7 @@ def _part(name: str, entry: Mapping[str, Any] | None) -> Part:
         f"reward {name!r}",
         function,
         options,
-        rewards.given,
+        rewards.reserved,
         others=(*OF_WEIGHT, "at_most", "at_least", "rate"),
     )
     part = Part(name, functools.partial(function, **options), weight)

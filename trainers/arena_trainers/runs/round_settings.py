@@ -85,7 +85,7 @@ class PlayStage:
 
     def __post_init__(self) -> None:
         check_declared(self)
-        _names(self, "policies", "opponents")
+        _check_policy_names(self, "policies", "opponents")
         _ = self.branching  # raises where the options do not fit
 
     @property
@@ -111,7 +111,7 @@ class EvaluateStage:
 
     def __post_init__(self) -> None:
         check_declared(self)
-        _names(self, "opponents")
+        _check_policy_names(self, "opponents")
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ def _mapping(where: str, value: object) -> Mapping[str, Any]:
     return value
 
 
-def _names(stage: PlayStage | EvaluateStage, *names: str) -> None:
+def _check_policy_names(stage: PlayStage | EvaluateStage, *names: str) -> None:
     for name in names:
         policies: Sequence[Any] = getattr(stage, name)
         if not policies or not all(

@@ -12,11 +12,11 @@ from arena_eval.exploit import nash_convs
 from arena_eval.matches import EvaluationPlan
 from arena_trainers.checkpoint import newest_checkpoint
 from arena_trainers.data import (
-    draw,
     joined,
     load_chat,
     origin_of,
     rows_to_dataset,
+    seeded_integer,
     select,
     write_rows,
 )
@@ -89,7 +89,7 @@ class Round:
 
     def seed_of(self, stage: str) -> int:
         """The seed of a stage: an integer of 31 bits."""
-        return draw(self.run.args.seed, stage, self.number) % 2**31
+        return seeded_integer(self.run.args.seed, stage, self.number) % 2**31
 
 
 def play_round(loop_round: Round) -> None:
@@ -266,7 +266,7 @@ def write_scores(run: RoundsRun, model: Path, path: Path) -> None:
     return over opponents and games.
     """
     policy, stage = learner(model, run.args), run.loop.evaluate
-    first = FIRST_EVALUATION_SEED + draw(run.args.seed, "evaluate") % 2**40
+    first = FIRST_EVALUATION_SEED + seeded_integer(run.args.seed, "evaluate") % 2**40
     games: dict[str, Any] = {}
     for plan in run.plans:
         env = make(plan.id, max_turns=plan.max_turns, **plan.params)

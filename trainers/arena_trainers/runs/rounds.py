@@ -14,7 +14,7 @@ from arena_trainers.checkpoint import (
     read_manifest,
     write_manifest,
 )
-from arena_trainers.data import draw
+from arena_trainers.data import seeded_integer
 from arena_trainers.lm.adapters import count_weights
 from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.models import model_folder
@@ -180,7 +180,7 @@ class Rounds(Run):
             base=last if goes_on and is_whole else start,
             adapter=None if is_whole or not goes_on or not earlier else last,
             earlier=earlier if self.loop.aggregate else [],
-            first_seed=draw(self.args.seed, "play") % 2**40 + sum(seeds),
+            first_seed=seeded_integer(self.args.seed, "play") % 2**40 + sum(seeds),
             stages=self._stages(number),
             run=self,
         )

@@ -32,9 +32,9 @@ from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.offline.conversations import write_tokens
 from arena_trainers.offline.protocol import Cut, TrainerParts, row_trainer
 from arena_trainers.offline.row_file import (
+    check_row_tokens,
     check_rows,
-    check_tokens,
-    facts_of,
+    file_facts,
     token_columns,
 )
 from arena_trainers.runs.callbacks.metrics_file import MetricsFile
@@ -168,7 +168,7 @@ class RowRun(Run):
         )
         chat = self.player.chat
         self.tokens = self.path if has_tokens else self._written_tokens(chat)
-        self.facts = facts_of(self.tokens, self.kind.rows)
+        self.facts = file_facts(self.tokens, self.kind.rows)
         self.player.fit_replies(self.facts.longest_reply)
         at_most = getattr(self.args, "max_length", None)
         if at_most is not None and at_most < self.facts.longest:
@@ -185,7 +185,7 @@ class RowRun(Run):
                 f"{self.facts.longest} in {self.path}; select shorter episodes (arena data), "
                 "or give a model with a longer context"
             )
-        check_tokens(self.tokens, self.facts, chat)
+        check_row_tokens(self.tokens, self.facts, chat)
         plays = self.kind.plays and self.measures
         games = different_games(self.player.plans) if plays else []
         num = self.job.eval_episodes

@@ -110,8 +110,8 @@ from arena_trainers.train.rows import (
 )
 from arena_trainers.train.score.forward import Forward
 from arena_trainers.train.score.reference import (
-    check_tokens,
-    load_reference,
+    check_vocabulary,
+    make_reference,
     reference_folder,
 )
 from arena_trainers.train.score.sharding import ShardedWeights
@@ -288,9 +288,9 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
                 "want reference without model where an adapter is trained, as TRL takes "
                 f"the base model for it; got {path!r}; leave model or the adapter out"
             )
-        check_tokens(path, self._tokenizer)
+        check_vocabulary(path, self._tokenizer)
         self.beta = self.args.beta or 1.0  # as TRL has it where it makes the reference
-        self.ref_model = load_reference(
+        self.ref_model = make_reference(
             path,
             learner=self.accelerator.unwrap_model(self.model),
             args=self.args,

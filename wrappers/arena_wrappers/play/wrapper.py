@@ -23,7 +23,7 @@ from arena_wrappers.prompts import (
     Parsing,
     PromptOptions,
     Seating,
-    Seats,
+    SeatOptions,
     View,
     ask_again,
     author_message,
@@ -112,7 +112,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         penalty: float = 0.5,
         max_retries: int = 2,
         parsing: Parsing = "tolerant",
-        seats: Seats | None = None,
+        seats: SeatOptions | None = None,
         **words: Any,
     ) -> None:
         _check_env(env)

@@ -14,7 +14,7 @@ from typing import Any
 from arena_envs.checks import JSON
 from arena_wrappers.policies.client import BadAnswer, Client, StatusError, TooLate
 from arena_wrappers.policies.endpoints import OPENAI_URL, read_endpoint
-from arena_wrappers.policies.network import Call
+from arena_wrappers.policies.network import ThreadCall
 from arena_wrappers.policies.protocol import Reply, TurnRequest
 from arena_wrappers.prompts import Instead, PromptOptions
 
@@ -129,7 +129,7 @@ class ChatAPIPolicy:
             raise
         return self._reply_of(call, timeout)
 
-    def _call(self, request: TurnRequest, timeout: float | None) -> Call[Any]:
+    def _call(self, request: TurnRequest, timeout: float | None) -> ThreadCall[Any]:
         body = {**self._fields, "messages": [dict(m) for m in request.messages]}
         if self._send_seed:
             body["seed"] = request.seed % 2**31
@@ -166,7 +166,7 @@ class ChatAPIPolicy:
             return _without_field(name, body)
         return None
 
-    def _reply_of(self, call: Call[Any], timeout: float | None) -> Reply:
+    def _reply_of(self, call: ThreadCall[Any], timeout: float | None) -> Reply:
         """The reply of a request, when it is over."""
         try:
             answer = call.future.result()

@@ -100,7 +100,7 @@ policies: Registry[Policy] = Registry(
         "array": "arena_wrappers.policies.arrays:load",
         "agent": "arena_wrappers.policies.agents:load",
     },
-    given=("make", "spec"),
+    reserved=("make", "spec"),
     trusted={
         "agent": "call models by name",
         "api": "open a connection",

@@ -15,8 +15,8 @@ from typing import Any
 
 from arena_wrappers.policies.endpoints import OPENAI_URL, host_of, key_for, want_key
 from arena_wrappers.policies.network import (
-    Call,
     Connection,
+    ThreadCall,
     Threads,
     Unreachable,
     message_of,
@@ -178,7 +178,7 @@ class Client:
         body: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         mend: Mend | None = None,
-    ) -> Call[Any]:
+    ) -> ThreadCall[Any]:
         """A request that threads carry out; its future has the answer, as JSON.
 
         Args:

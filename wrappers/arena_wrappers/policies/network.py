@@ -234,7 +234,7 @@ def message_of(content: bytes) -> str:
     return " ".join(str(answer).split())[:MAX_SAID]
 
 
-class Call(Generic[T]):
+class ThreadCall(Generic[T]):
     """Work that one of the `Threads` does with its line.
 
     Attributes:
@@ -284,9 +284,9 @@ class Threads:
         self._lock = threading.Lock()
         self._begin()
 
-    def submit(self, work: Callable[[Connection], T]) -> Call[T]:
+    def submit(self, work: Callable[[Connection], T]) -> ThreadCall[T]:
         """Has work done by the next thread that is free."""
-        call = Call(work)
+        call = ThreadCall(work)
         if os.getpid() != self._process:  # forked, which leaves threads behind
             self._begin()
         with self._lock:
@@ -303,7 +303,7 @@ class Threads:
 
     def _begin(self) -> None:
         self._process, self._unfinished = os.getpid(), 0
-        self._calls: queue.SimpleQueue[Call[Any] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[ThreadCall[Any] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         weakref.finalize(self, _end, self._calls, self._threads)
 
@@ -312,13 +312,15 @@ class Threads:
             self._unfinished -= 1
 
 
-def _serve(calls: "queue.SimpleQueue[Call[Any] | None]", url: str) -> None:
+def _serve(calls: "queue.SimpleQueue[ThreadCall[Any] | None]", url: str) -> None:
     line = Connection(url)
     while (call := calls.get()) is not None:
         call.run(line)
     line.close()
 
 
-def _end(calls: "queue.SimpleQueue[Call[Any] | None]", threads: list[Any]) -> None:
+def _end(
+    calls: "queue.SimpleQueue[ThreadCall[Any] | None]", threads: list[Any]
+) -> None:
     for _ in threads:
         calls.put(None)

@@ -14,7 +14,7 @@ from arena_wrappers.prompts.options import DATE as DATE
 from arena_wrappers.prompts.options import PROMPT_OPTIONS as PROMPT_OPTIONS
 from arena_wrappers.prompts.options import History as History
 from arena_wrappers.prompts.options import PromptOptions as PromptOptions
-from arena_wrappers.prompts.options import Seats as Seats
+from arena_wrappers.prompts.options import SeatOptions as SeatOptions
 from arena_wrappers.prompts.options import options_by_seat as options_by_seat
 from arena_wrappers.prompts.options import seat_options as seat_options
 from arena_wrappers.prompts.parsing import Parsing as Parsing

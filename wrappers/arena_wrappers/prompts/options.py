@@ -123,10 +123,10 @@ TEMPLATES = {
     "again": ("fault",),
 }
 
-Seats = Mapping[int | str, PromptOptions | Mapping[str, Any]]
+SeatOptions = Mapping[int | str, PromptOptions | Mapping[str, Any]]
 
 
-def options_by_seat(seats: Seats, num_players: int) -> dict[int, PromptOptions]:
+def options_by_seat(seats: SeatOptions, num_players: int) -> dict[int, PromptOptions]:
     """Options by seat; the keys may be texts, as in JSON.
 
     Raises:

@@ -338,13 +338,11 @@ class AnswerReader(NamedTuple):
         move = order.move
         if move is not None and (move.message == "no" or not self.game.longest):
             words = ""
-        is_loud = move is not None and move.message == "must"
-        text = f"{words}\n{order.text}" if words else order.text
-        utterance = self.find(f"{order.text}: {words}" if is_loud else text)
-        if (
-            isinstance(utterance, InvalidReply)
-            or move is None
-            or utterance.move == move.name
-        ):
+        if move is not None and move.message == "must":
+            text = f"{order.text}: {words}"
+        else:
+            text = f"{words}\n{order.text}" if words else order.text
+        utterance = self.find(text)
+        if isinstance(utterance, InvalidReply) or move is None:
             return utterance
-        return _SEVERAL
+        return utterance if utterance.move == move.name else _SEVERAL

@@ -12,7 +12,7 @@ from arena_trainers.data.built_in.siblings import (
     first_difference,
     reason_to_drop,
 )
-from arena_trainers.data.recorded_play import facts_of, pieces_of
+from arena_trainers.data.recorded_play import pieces_of, row_facts
 from arena_trainers.data.rows import Dropped, Pair
 from arena_wrappers import (
     Episode,
@@ -88,7 +88,7 @@ def _pair(
     if level is not None and not better.low > worse.high:
         return Dropped(f"intervals of values at level {level:g} overlap")
     return Pair(
-        **facts_of(better.episode, turns[0], "better and worse reply of a state"),
+        **row_facts(better.episode, turns[0], "better and worse reply of a state"),
         chosen=pieces_of([turns[0]]),
         rejected=pieces_of([turns[1]], lambda turn: True),
         margin=better.value - worse.value,

@@ -8,9 +8,9 @@ from statistics import fmean
 from typing import NamedTuple
 
 from arena_envs.game import check_int
-from arena_trainers.data.arguments import Policies, draw
+from arena_trainers.data.arguments import Policies, seeded_integer
 from arena_trainers.data.built_in.questions import Question, policy_of, questions_of
-from arena_trainers.data.recorded_play import facts_of, pieces_of, rules_key
+from arena_trainers.data.recorded_play import pieces_of, row_facts, rules_key
 from arena_trainers.data.rows import Dropped, Pair
 from arena_wrappers import (
     Episode,
@@ -73,7 +73,7 @@ def judged_pairs(
         for question in group:
             grade = next(grades)
             if grade is not None:
-                lot = draw(seed, question.turn.reply)
+                lot = seeded_integer(seed, question.turn.reply)
                 graded.append(_Graded(grade, lot, question))
         if not graded:
             yield Dropped("the judge sees no difference, or gave no grades")
@@ -85,7 +85,7 @@ def judged_pairs(
             continue
         turn = best.question.turn
         yield Pair(
-            **facts_of(best.question.episode, turn, f"graded by {grader.name}"),
+            **row_facts(best.question.episode, turn, f"graded by {grader.name}"),
             chosen=pieces_of([turn], lambda turn: True),
             rejected=pieces_of([worst.question.turn], lambda turn: True),
             margin=best.grade - worst.grade,
@@ -112,7 +112,10 @@ def _grades(
                 GRADING.format(fenced(question.turn.reply)), question.turn.messages
             )
             request = replace(question.request, messages=prompt, legal=[*"012345"])
-            lots = [draw(seed, i, [m["content"] for m in prompt]) for i in range(num)]
+            lots = [
+                seeded_integer(seed, i, [m["content"] for m in prompt])
+                for i in range(num)
+            ]
             requests += [replace(request, seed=lot) for lot in lots]
         grades = list(map(_grade, judge.act(requests)))
         for first in range(0, len(grades), num):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from arena_trainers.data.arguments import check_share, draw
+from arena_trainers.data.arguments import check_share, seeded_integer
 from arena_trainers.data.rows import (
     GENERAL,
     Completion,
@@ -73,7 +73,7 @@ def mixed(
             f"want {count} conversations for a share of {share:g}, got {len(rows)} in "
             f"{general}; add some, or raise share"
         )
-    rows.sort(key=lambda row: draw(seed, row.seed))
+    rows.sort(key=lambda row: seeded_integer(seed, row.seed))
     yield from rows[:count]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from arena_trainers.data.arguments import Policies, chosen_policies, draw
+from arena_trainers.data.arguments import Policies, chosen_policies, seeded_integer
 from arena_trainers.data.recorded_play import games_of, rules_key
 from arena_wrappers import (
     Episode,
@@ -75,7 +75,9 @@ def questions_of(
                 messages=turn.messages,
                 context_ids=(),
                 legal=turn.legal,
-                seed=draw(seed, episode.seed, episode.sample, turn.seat, turn.index),
+                seed=seeded_integer(
+                    seed, episode.seed, episode.sample, turn.seat, turn.index
+                ),
                 reply_format=options[turn.seat].reply_format,
                 date=options[turn.seat].date,
             )

@@ -7,16 +7,16 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from arena_envs.game import AnyGame, bounds_of, check_bool, check_number
-from arena_trainers.data.arguments import Policies, check_share, draw
+from arena_trainers.data.arguments import Policies, check_share, seeded_integer
 from arena_trainers.data.recorded_play import (
     Trajectory,
     completions,
     conversations,
-    facts_of,
     games_of,
     have_same_prompt,
     is_legal,
     pieces_of,
+    row_facts,
     rules_key,
     trajectories,
 )
@@ -107,7 +107,7 @@ def _pool_key(trajectory: Trajectory) -> Hashable:
 def _lot(trajectory: Trajectory, seed: int) -> int:
     """Decides between equal returns."""
     replies = [turn.reply for turn in trajectory.turns]
-    return draw(seed, trajectory.start, trajectory.episode.sample, replies)
+    return seeded_integer(seed, trajectory.start, trajectory.episode.sample, replies)
 
 
 def _share(trajectory: Trajectory, game: AnyGame) -> float:
@@ -264,7 +264,7 @@ def _pair(best: Trajectory, worse: Trajectory) -> Pair | Dropped:
     if not have_same_prompt(better_turns[0], worse_turns[0]):
         return Dropped("their prompts have different tokens")
     return Pair(
-        **facts_of(best.episode, better_turns[0], reason),
+        **row_facts(best.episode, better_turns[0], reason),
         chosen=pieces_of(better_turns),
         rejected=pieces_of(worse_turns, lambda turn: True),
         margin=best.value - worse.value,

@@ -13,12 +13,12 @@ from arena_trainers.data.built_in.siblings import (
     reason_to_drop,
 )
 from arena_trainers.data.recorded_play import (
-    Call,
+    CallTurn,
     calls,
     conversations,
-    facts_of,
     is_legal,
     pieces_of,
+    row_facts,
     trajectories,
 )
 from arena_trainers.data.rows import Completion, Dropped, Piece, ReplyPart
@@ -79,7 +79,7 @@ def revisions(
         yield _revision(best, worst, note)
         if good:
             for turn in calls(best.turn):
-                facts = facts_of(best.episode, turn, "best sibling")
+                facts = row_facts(best.episode, turn, "best sibling")
                 yield Completion(**facts, completion=_continuation(best, turn))
     yield from _corrected_retries(episodes, policies)
 
@@ -100,7 +100,7 @@ def _corrected_retries(
                 for turn, later in pairs
             )
             if is_corrected:
-                facts = facts_of(
+                facts = row_facts(
                     trajectory.episode, turns[0], "a refused reply, corrected"
                 )
                 yield Completion(**facts, completion=pieces_of(turns))
@@ -121,13 +121,13 @@ def _revision(good: Sibling, bad: Sibling, note: str) -> Completion | Dropped:
         ReplyPart(f"\n{note}</think>", None, ends=False),
         *_continuation(good, better_turn),
     ]
-    facts = facts_of(good.episode, worse_turn, "worst sibling, note, best sibling")
+    facts = row_facts(good.episode, worse_turn, "worst sibling, note, best sibling")
     return Completion(**facts, completion=pieces)
 
 
 def _continuation(sibling: Sibling, turn: Turn) -> list[Piece]:
     """The conversation of a sibling from the branch on; a call of its turn is one of its own."""
-    if isinstance(turn, Call):
+    if isinstance(turn, CallTurn):
         return pieces_of([turn])
     seat = sibling.turn.seat
     seat_turns = [played for played in sibling.episode.turns if played.seat == seat]

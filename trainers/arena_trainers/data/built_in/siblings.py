@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_credit.pools import reply_values
-from arena_trainers.data.arguments import Policies, chosen_policies, draw
+from arena_trainers.data.arguments import Policies, chosen_policies, seeded_integer
 from arena_trainers.data.recorded_play import (
     calls,
     have_same_prompt,
@@ -138,7 +138,7 @@ def _candidate(
         descendants += children.get(descendant, [])
         turns = episodes[descendant].turns[branch:]
         returns.append(sum(t.reward for t in turns if t.seat == turn.seat))
-    lot = draw(seed, episode.game, episode.seed, episode.sample, turn.reply)
+    lot = seeded_integer(seed, episode.game, episode.seed, episode.sample, turn.reply)
     # sorted, so that the sum does not depend on the order of the episodes
     value = sum(sorted(returns)) / len(returns)
     return _Candidate(value, lot, episode, turn, players)

@@ -6,7 +6,7 @@ from typing import Any
 from arena_envs.game import AnyAction
 from arena_trainers.data.arguments import Policies, check_share
 from arena_trainers.data.built_in.questions import Question, policy_of, questions_of
-from arena_trainers.data.recorded_play import calls, facts_of, is_legal, pieces_of
+from arena_trainers.data.recorded_play import calls, is_legal, pieces_of, row_facts
 from arena_trainers.data.rows import Completion, Dropped, Label, ReplyPart
 from arena_wrappers import (
     Episode,
@@ -55,7 +55,7 @@ def solver_replies(
         turn = _moving_call(question.turn)
         is_same = reply.text == question.turn.reply
         piece = ReplyPart(reply.text, turn.token_ids if is_same else None)
-        facts = facts_of(question.episode, turn, f"reply of {teacher.name}")
+        facts = row_facts(question.episode, turn, f"reply of {teacher.name}")
         yield Completion(**facts, completion=[piece])
 
 
@@ -105,7 +105,7 @@ def solver_labels(
         if not is_legal(question.turn):
             reason = "refused"
         for turn in calls(question.turn):
-            facts = facts_of(question.episode, turn, reason)
+            facts = row_facts(question.episode, turn, reason)
             pieces = pieces_of([turn], lambda turn: True)
             yield Label(**facts, completion=pieces, label=label)
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from arena_envs.game import check_number
-from arena_trainers.data.arguments import Policies, draw
+from arena_trainers.data.arguments import Policies, seeded_integer
 from arena_trainers.data.recorded_play import (
     Trajectory,
-    facts_of,
     is_legal,
     pieces_of,
+    row_facts,
     trajectories,
 )
 from arena_trainers.data.rows import Dropped, Label, Pair
@@ -81,13 +81,15 @@ def feedback_pairs(
             yield Dropped("no legal reply at its prompt", len(replies))
             continue
         for trajectory, turn in replies:
-            lot = draw(seed, tuple(prompt), trajectory.episode.sample, turn.reply)
+            lot = seeded_integer(
+                seed, tuple(prompt), trajectory.episode.sample, turn.reply
+            )
             better = legal[prompt][lot % len(legal[prompt])]
             if better.reply == turn.reply:  # what is legal depends on what is hidden
                 yield Dropped("the same reply was legal and refused at its prompt")
                 continue
             yield Pair(
-                **facts_of(trajectory.episode, turn, "legal over refused"),
+                **row_facts(trajectory.episode, turn, "legal over refused"),
                 chosen=pieces_of([better]),
                 rejected=pieces_of([turn], lambda turn: True),
             )
@@ -124,6 +126,6 @@ def rule_labels(
                 label = turn.reward >= min_reward
                 side = "at least" if label else "below"
                 reason = f"legal, reward {side} {min_reward:g}"
-            facts = facts_of(trajectory.episode, turn, reason)
+            facts = row_facts(trajectory.episode, turn, reason)
             pieces = pieces_of([turn], lambda turn: True)
             yield Label(**facts, completion=pieces, label=label)

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from transformers import TrainerState
 
 from arena_envs.game import AnyGame
-from arena_envs.solvers import Table, nash_conv
+from arena_envs.solvers import InfosetTable, nash_conv
 from arena_eval import tabular
 from arena_trainers.runs.callbacks.measuring import Measuring
 from arena_wrappers import PromptOptions, ScoringPolicy
@@ -41,7 +41,7 @@ class NashConvCallback(Measuring):
         self.policy, self.game, self.options = policy, game, options
         # a resumed run adds the measurements before it
         self.history: list[tuple[int, float]] = []
-        self.tables: dict[int, Table] = {}
+        self.tables: dict[int, InfosetTable] = {}
         self._last_step = 0
 
     def begun(self, state: TrainerState) -> None:

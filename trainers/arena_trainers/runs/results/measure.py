@@ -7,7 +7,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from arena_envs.game import AnyGame
-from arena_envs.solvers import Table, information_states, nash_conv, uniform_table
+from arena_envs.solvers import (
+    InfosetTable,
+    information_states,
+    nash_conv,
+    uniform_table,
+)
 from arena_eval import Evaluation, EvaluationPlan, legal_rate, tabular
 from arena_eval.baselines import solver_of
 from arena_eval.exploit import requests_of
@@ -113,7 +118,7 @@ class GameMeter:
         )
         self.stages = [Measurement("uniform random", self.uniform)]
         self.on_progress: Callable[[], object] = lambda: None
-        self._table: Table | None = None  # of the policy of the last stage
+        self._table: InfosetTable | None = None  # of the policy of the last stage
 
     def exact_note(self, policy: ScoringPolicy, every: int) -> str | None:
         """A line if NashConv is not measured for its cost, or if a measurement takes long.
@@ -148,7 +153,7 @@ class GameMeter:
         )
 
     def measure(
-        self, name: str, policy: Policy, table: Table | None = None
+        self, name: str, policy: Policy, table: InfosetTable | None = None
     ) -> list[Episode]:
         """Adds a stage: play on fixed seeds and, where possible, exact NashConv.
 

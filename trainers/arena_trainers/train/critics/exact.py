@@ -9,7 +9,7 @@ from accelerate.utils import broadcast_object_list
 
 from arena_credit import TurnBatch
 from arena_envs.game import AnyGame
-from arena_envs.solvers import Key, Table, action_values, information_states
+from arena_envs.solvers import InfosetTable, Key, action_values, information_states
 from arena_eval.exploit import tabular
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.config import TurnGRPOConfig
@@ -122,7 +122,7 @@ class ExactCritic:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         raise ValueError("an exact critic learns nothing, got a state")
 
-    def _table(self, game: int) -> tuple[Table, list[float]]:
+    def _table(self, game: int) -> tuple[InfosetTable, list[float]]:
         """Action probabilities of the policies in a game, and their illegal masses."""
         table: dict[Key, Sequence[float]] = {}
         masses: list[float] = []
@@ -142,7 +142,7 @@ class ExactCritic:
         return shared  # type: ignore[no-any-return] # of accelerate
 
 
-def _state_values(game: AnyGame, table: Table) -> dict[Key, StateValues]:
+def _state_values(game: AnyGame, table: InfosetTable) -> dict[Key, StateValues]:
     states = information_states(game, MAX_CRITIC_STATES)
     return {
         key: StateValues(

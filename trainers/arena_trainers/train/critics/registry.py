@@ -43,7 +43,7 @@ critics: Registry[Any] = Registry(
         "tokens": f"{_CRITICS}:TokenCritic",
         "utterances": f"{_CRITICS}:UtteranceCritic",
     },
-    given=("games", "discount", "seed", "seats", "options", "weight", "trainer"),
+    reserved=("games", "discount", "seed", "seats", "options", "weight", "trainer"),
     kit=f"{_CRITICS}:check_critic",
 )
 
@@ -91,7 +91,7 @@ def check_critic_options(critic: str | None, options: Mapping[str, Any]) -> None
     critics.read(critic)  # raises if there is no such critic
     if critic not in CRITIC_FACTS:
         name = f"critic {critic!r}"
-        check_options(name, critics.find(critic), options, critics.given)
+        check_options(name, critics.find(critic), options, critics.reserved)
         return
     refuse_unknown(f"critic {critic!r}", options, CRITIC_FACTS[critic].options)
     for name, value in options.items():

@@ -142,7 +142,7 @@ def reference_folder(args: TurnGRPOConfig) -> str | None:
     return None if name is None else str(model_folder(name))
 
 
-def check_tokens(path: str, tokenizer: PreTrainedTokenizerBase) -> None:
+def check_vocabulary(path: str, tokenizer: PreTrainedTokenizerBase) -> None:
     """Raises ValueError for a model that reads tokens otherwise than the learner."""
     if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
         raise ValueError(
@@ -151,7 +151,7 @@ def check_tokens(path: str, tokenizer: PreTrainedTokenizerBase) -> None:
         )
 
 
-def load_reference(
+def make_reference(
     path: str,
     *,
     learner: PreTrainedModel,

@@ -16,7 +16,7 @@ from arena_envs.game import (
     check_int,
 )
 from arena_envs.registry import Registry
-from arena_envs.solvers import CFRPlus, PerfectInformation, Table, action_values
+from arena_envs.solvers import CFRPlus, InfosetTable, PerfectInformation, action_values
 from arena_envs.solvers.enumeration import Memory
 from arena_wrappers.policies.agents.protocol import JUDGE, Scorer, TurnView
 from arena_wrappers.policies.protocol import turn_seed
@@ -108,7 +108,7 @@ class SolverValues:
         return float(row[game.legal_actions(state).index(action)])
 
 
-def _solved(game: AnyGame) -> tuple[Table, Table]:
+def _solved(game: AnyGame) -> tuple[InfosetTable, InfosetTable]:
     """A policy that reaches every state, and the values of its actions."""
     solver = CFRPlus(game, MAX_SOLVED)
     solver.run(1000)
@@ -119,7 +119,7 @@ def _solved(game: AnyGame) -> tuple[Table, Table]:
     return mixed, action_values(game, mixed, MAX_SOLVED)
 
 
-def _value(game: AnyGame, state: AnyState, table: Table, seat: int) -> float:
+def _value(game: AnyGame, state: AnyState, table: InfosetTable, seat: int) -> float:
     """The mean return of a seat if all play on by a table."""
     player = game.current_player(state)
     if player == TERMINAL:
