@@ -47,20 +47,37 @@ def as_table(evaluation: Evaluation) -> Table:
     return table
 
 
+HEADS = (
+    "policy",
+    "against",
+    "role",
+    "seat",
+    "episodes",
+    "distinct",
+    "return",
+    "95 %",
+    "luck out (95 %)",
+    "games saved",
+    "score (95 %)",
+    "win/draw/loss",
+    "invalid",
+    "turns",
+    "tokens",
+)
+
+
 def all_columns(evaluation: Evaluation) -> tuple[list[str], list[list[str]]]:
     """The names of all columns that have values, and the cells of each row."""
-    heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
-    heads += ["95 %", "score (95 %)", "win/draw/loss", "invalid", "turns", "tokens"]
-    cells = [_cells(row) for row in evaluation.rows]
-    if any(row.adjusted for row in evaluation.rows):
-        heads[8:8] = ["luck out (95 %)", "games saved"]
-        for row, texts in zip(evaluation.rows, cells, strict=True):
-            texts[8:8] = _adjusted_cells(row)
-    if all(row.num_tokens is None for row in evaluation.rows):
-        heads, cells = heads[:-1], [row[:-1] for row in cells]
-    if not any(row.opponent for row in evaluation.rows):
-        heads, cells = [heads[0], *heads[2:]], [[row[0], *row[2:]] for row in cells]
-    return heads, cells
+    rows, empty = evaluation.rows, set[str]()
+    if not any(row.opponent for row in rows):
+        empty.add("against")
+    if not any(row.adjusted for row in rows):
+        empty |= {"luck out (95 %)", "games saved"}
+    if all(row.num_tokens is None for row in rows):
+        empty.add("tokens")
+    places = [place for place, head in enumerate(HEADS) if head not in empty]
+    cells = map(_cells, rows)
+    return [HEADS[i] for i in places], [[texts[i] for i in places] for texts in cells]
 
 
 def title(evaluation: Evaluation) -> str:
@@ -249,6 +266,7 @@ def interval_text(low: float | None, high: float | None) -> str:
 
 
 def _cells(row: ResultRow) -> list[str]:
+    """The cells of a row, in the order of `HEADS`."""
     results = "/".join(f"{share}%" for share in percentages(row))
     invalid = ", ".join(f"{reason} {rate:.1%}" for reason, rate in row.invalid.items())
     return [
@@ -260,6 +278,7 @@ def _cells(row: ResultRow) -> list[str]:
         str(row.num_distinct),
         f"{row.mean_return:z.3f}",
         ends_text(row),
+        *_adjusted_cells(row),
         score_text(row),
         results,
         invalid or "0",

@@ -229,7 +229,9 @@ class Run(ABC):
         if self.is_main and self.checkpoint is not None:
             return metrics_until(metrics.path, self.first_step)
         if self.is_main and self.meters:
-            metrics.append(step_zero([(m.plan.name, m.stages[1]) for m in self.meters]))
+            # the first stage of a meter is uniform random play, the second the model's
+            before_training = [(m.plan.name, m.stages[1]) for m in self.meters]
+            metrics.append(step_zero(before_training))
         return []
 
     def add_first_callback(self, callback: TrainerCallback) -> None:
