@@ -7,7 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import (
+    ArrayLike,
+    NDArray,
+)
 
 LARGEST = 1e100  # its square can still be summed in float64
 Floats = NDArray[np.float64]
@@ -309,7 +312,7 @@ def _first_ancestors(episode: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
     return episodes, index[:size], first
 
 
-def array_of(name: str, column: Any) -> NDArray[Any]:
+def array_of(name: str, column: ArrayLike) -> NDArray[Any]:
     """The column as an array; raises ValueError if it is ragged."""
     try:
         return np.asarray(column)
@@ -319,7 +322,7 @@ def array_of(name: str, column: Any) -> NDArray[Any]:
         ) from None
 
 
-def floats(name: str, column: Any, num: int) -> NDArray[np.float64]:
+def floats(name: str, column: ArrayLike, num: int) -> NDArray[np.float64]:
     """float64[num], a copy."""
     array = _shaped(name, column, num)
     if array.dtype.kind not in "fiub":
@@ -327,7 +330,7 @@ def floats(name: str, column: Any, num: int) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
-def ints(name: str, column: Any, num: int) -> NDArray[np.int64]:
+def ints(name: str, column: ArrayLike, num: int) -> NDArray[np.int64]:
     """int64[num], a copy; raises ValueError for floats, whole ones too."""
     array = _shaped(name, column, num)
     if array.dtype.kind not in "iu" and num > 0:
@@ -337,7 +340,7 @@ def ints(name: str, column: Any, num: int) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def bools(name: str, column: Any, num: int) -> NDArray[np.bool_]:
+def bools(name: str, column: ArrayLike, num: int) -> NDArray[np.bool_]:
     """bool[num], a copy; 0 and 1 are accepted."""
     array = _shaped(name, column, num)
     if array.dtype != np.bool_ and (odd := array[(array != 0) & (array != 1)].tolist()):
@@ -345,7 +348,9 @@ def bools(name: str, column: Any, num: int) -> NDArray[np.bool_]:
     return array.astype(np.bool_)
 
 
-def parts_of(name: str, columns: Any, num: int) -> dict[str, NDArray[np.float64]]:
+def parts_of(
+    name: str, columns: Mapping[str, ArrayLike], num: int
+) -> dict[str, NDArray[np.float64]]:
     """float64[num] each: a column of named columns."""
     if not isinstance(columns, Mapping):
         raise ValueError(
@@ -375,7 +380,7 @@ def check_size(
         raise ValueError(f"want {expected}, got {name}[{row}] = {column[row]}")
 
 
-def _shaped(name: str, column: Any, num: int) -> NDArray[Any]:
+def _shaped(name: str, column: ArrayLike, num: int) -> NDArray[Any]:
     array = array_of(name, column)
     if array.shape != (num,):
         raise ValueError(f"want {name} of shape ({num},), got {array.shape}")
