@@ -2,6 +2,8 @@
 
 import json
 import urllib.error
+import urllib.request
+from email.message import Message
 from importlib import metadata
 from typing import Any
 
@@ -19,7 +21,9 @@ def findings_of(*options: str) -> tuple[int, dict[str, dict[str, str]]]:
 
 
 def test_every_extra_says_what_it_opens() -> None:
-    extras = metadata.distribution("arena-envs").metadata.get_all("Provides-Extra")
+    extras = (
+        metadata.distribution("arena-envs").metadata.get_all("Provides-Extra") or []
+    )
     assert {*doctor.OPENS} == {"", *extras} - {"dev"}
 
 
@@ -69,7 +73,7 @@ def test_a_version_that_was_not_tested_is_named(
     [
         (urllib.error.URLError("no route"), "absent"),
         (TimeoutError("slow"), "absent"),
-        (urllib.error.HTTPError("url", 403, "no", None, None), "ok"),  # type: ignore[arg-type]
+        (urllib.error.HTTPError("url", 403, "no", Message(), None), "ok"),
     ],
 )
 def test_a_hub_that_does_not_answer_is_not_an_error(
@@ -80,5 +84,5 @@ def test_a_hub_that_does_not_answer_is_not_an_error(
 
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(doctor.urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
     assert doctor._hub(offline=False).state == state
