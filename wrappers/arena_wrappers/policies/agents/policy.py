@@ -200,7 +200,7 @@ class _AgentTurn:
         except Exception as error:  # an agent may be anybody's code
             self._fail(f"raised {type(error).__name__}: {error}", error)
 
-    def _set_asks(self, asks: Any) -> None:
+    def _set_asks(self, asks: Ask | Sequence[Ask]) -> None:
         self.is_single = isinstance(asks, Ask)
         ask_list = list(asks) if isinstance(asks, Sequence) else [asks]
         for ask in ask_list:
