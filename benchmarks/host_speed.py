@@ -151,8 +151,8 @@ def run(args: argparse.Namespace) -> None:
         zeros = 0 * next(model.parameters()).flatten()[0] + torch.zeros(shape)
         return zeros - 0.1, torch.zeros(shape)
 
-    MismatchCheck.check = exact  # type: ignore[method-assign]
-    Forward._score_chunk = no_scores  # type: ignore[method-assign]
+    MismatchCheck.check = exact  # type: ignore[assignment, method-assign]
+    Forward._score_chunk = no_scores  # type: ignore[assignment, method-assign]
     with tempfile.TemporaryDirectory() as folder:
         model = make_model(args.tokenizer, Path(folder) / "model")
         options = {
@@ -176,14 +176,14 @@ def run(args: argparse.Namespace) -> None:
         tokenizer = AutoTokenizer.from_pretrained(model)
         trainer = TurnGRPOTrainer(str(model), settings, processing_class=tokenizer)
         engine = LegalReplies(trainer.policy, args.reply)
-        trainer.policy.backend.inner = engine
+        trainer.policy.backend.inner = engine  # type: ignore[attr-defined]
         act: Callable[..., Any] = LMPolicy.act
 
         def act_legally(policy: Any, requests: Any) -> Any:
             engine.requests = requests
             return act(policy, requests)
 
-        LMPolicy.act = act_legally  # type: ignore[method-assign]
+        LMPolicy.act = act_legally  # type: ignore[assignment, method-assign]
 
         class Steps(TrainerCallback):
             def on_step_begin(self, *_: Any, **__: Any) -> None:
@@ -266,12 +266,14 @@ def measure(
 
 def cost(steps: Sequence[dict[str, Any]], part: str) -> float:
     """Median CPU microseconds per turn of a part."""
-    return statistics.median(1e6 * s["parts"][part] / s["turns"] for s in steps)
+    return float(statistics.median(1e6 * s["parts"][part] / s["turns"] for s in steps))
 
 
 def speed(steps: Sequence[dict[str, Any]]) -> float:
     """Turns per CPU second."""
-    return statistics.median(s["turns"] / sum(s["parts"].values()) for s in steps)
+    return float(
+        statistics.median(s["turns"] / sum(s["parts"].values()) for s in steps)
+    )
 
 
 def show(names: Sequence[str], columns: Sequence[Sequence[dict[str, Any]]]) -> None:

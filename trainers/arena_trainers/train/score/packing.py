@@ -160,8 +160,8 @@ def model_inputs(
     position_ids = columns(np.repeat(firsts, lengths) + places_within(lengths), 0)
     if any(len(row.branches) > 1 for row in packed):
         # positions of the prompt that are seen
-        depth = columns(np.repeat(depths, lengths), head)
-        attention_mask = _attention_mask(part, position_ids, depth)
+        seen = columns(np.repeat(depths, lengths), head)
+        attention_mask = _attention_mask(part, position_ids, seen)
     else:
         attention_mask = (part >= 0).long()
     return {
