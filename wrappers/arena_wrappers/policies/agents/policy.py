@@ -19,6 +19,7 @@ from arena_wrappers.policies.protocol import (
     Policy,
     Reply,
     TurnRequest,
+    forget_episodes,
     own_prompt,
     turn_seed,
 )
@@ -99,6 +100,10 @@ class AgentPolicy:
             for turn in turns:
                 turn.advance()
         return [turn.reply() for turn in turns]
+
+    def forget_episodes(self) -> None:
+        for model in self.models.values():
+            forget_episodes(model)
 
 
 class AsyncAgentPolicy(AgentPolicy):
