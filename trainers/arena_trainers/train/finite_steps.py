@@ -42,7 +42,7 @@ class FiniteSteps(Trainer):
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs and self._moved is not None:  # not the summary at the end
-            logs.update(self._moved.figures())
+            logs.update(self._moved.figures(logs.get("grad_norm")))
         super().log(logs, start_time)
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:

@@ -78,8 +78,11 @@ class MovedWeights(TrainerCallback):
             weights = enumerate(self._trained)
             self._have_gradient |= {i for i, w in weights if w.grad is not None}
 
-    def figures(self) -> dict[str, float]:
-        """The metric since the last call; nothing if no weight had a gradient. Warns of a low share."""
+    def figures(self, grad_norm: float | None = None) -> dict[str, float]:
+        """The metric since the last call; nothing if no weight had a gradient.
+
+        Warns of a low share unless `grad_norm`, that of the last step, is 0.
+        """
         before, self._sample = self._sample, self._read_sample()
         moved, total = [], 0
         for i in sorted(self._have_gradient):
@@ -89,7 +92,7 @@ class MovedWeights(TrainerCallback):
         if not total:
             return {}
         share = int(torch.stack(moved).sum()) / total
-        if share < LEAST_SHARE:
+        if share < LEAST_SHARE and grad_norm != 0:
             warnings.warn(
                 f"{share:.2%} of the trained weights have moved since the last log: their "
                 "updates are rounded away, or most gradients are 0; train float32 weights "
