@@ -91,9 +91,9 @@ def raised_everywhere() -> Iterator[None]:
     failures = gather_patiently(None if failure is None else sendable(failure))
     if failure is not None:
         raise failure
-    for error in failures:
-        if error is not None:
-            raise error
+    for other_failure in failures:
+        if other_failure is not None:
+            raise other_failure
 
 
 def sendable(error: Exception) -> Exception:

@@ -59,9 +59,12 @@ def job(rank):
         return slow
 
     dist.init_process_group = begin_impatiently
-    GameMeter.measure = slowed(GameMeter.measure)
-    GameMeter.evaluate = slowed(GameMeter.evaluate)
-    NashConvCallback.measure = slowed(NashConvCallback.measure)
+    for owner, name in (
+        (GameMeter, "measure"),
+        (GameMeter, "evaluate"),
+        (NashConvCallback, "measure"),
+    ):
+        setattr(owner, name, slowed(getattr(owner, name)))
     options = "--max_steps 1 --warm_start_steps 1 --evaluate_every 1 --eval_episodes 9"
     sys.argv = ["arena", "train", *options.split(), "--output-dir", str(FOLDER / "run")]
     try:
