@@ -112,7 +112,7 @@ def leduc_games(
     plans = [EpisodePlan(wrapper.clone, players, seed) for seed in range(num_games)]
     episodes = play_plans(plans)
     returns = np.array([episode.returns[0] for episode in episodes])
-    luck = LuckCorrections(wrapper, players[0], players[1], num_games, "solver")
+    luck = LuckCorrections(wrapper, players[0], players[1], "solver")
     by_seed = luck.by_seed(0, episodes)
     corrections = np.array([by_seed[episode.seed] for episode in episodes])
     corrections[:, 2] = 0  # of the policy itself, whose probabilities are unknown
