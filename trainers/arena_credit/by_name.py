@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Estimator = Callable[..., Credit]
 ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
-_ESTIMATORS: tuple[Estimator, ...] = (
+ESTIMATORS: tuple[Estimator, ...] = (
     turn_level.adca,
     outcome.advevo_public_baseline,
     outcome.aepo,
@@ -70,7 +70,7 @@ def estimators() -> "Registry[Credit]":
     return Registry(
         "estimator",
         "arena.credit",
-        {f.__name__: f for f in _ESTIMATORS},
+        {f.__name__: f for f in ESTIMATORS},
         given=("turns", "state"),
         aliases=ALIASES,
         kit="arena_credit.testing:check_estimator",
@@ -172,7 +172,7 @@ def estimators_with(fits: Callable[[Needs], bool]) -> str:
     >>> estimators_with(lambda needs: "team" in needs.columns)
     "'advevo_public_baseline'"
     """
-    return " or ".join(repr(f.__name__) for f in _ESTIMATORS if fits(needs_of(f)))
+    return " or ".join(repr(f.__name__) for f in ESTIMATORS if fits(needs_of(f)))
 
 
 def name_of(name: str | Estimator) -> str:
