@@ -22,7 +22,7 @@ Building blocks: `require`, `returns_to_go`, `temporal_differences`, `pools_by`,
 `within_turn` of `estimate` chooses one of them.
 
 `export` computes the credit of recorded episodes and writes it into the fields that other
-trainers read. `for_trl`, `for_verl` and `for_prime_rl` are estimators with their signatures.
+trainers read. `arena_credit.hooks` puts estimators into those trainers.
 
 `audit` puts the advantage function of any trainer before the exact gradient.
 
@@ -42,9 +42,6 @@ from arena_credit.by_name import per_token as per_token
 from arena_credit.claims import Claims as Claims
 from arena_credit.claims import claims as claims
 from arena_credit.export import export as export
-from arena_credit.export import for_prime_rl as for_prime_rl
-from arena_credit.export import for_trl as for_trl
-from arena_credit.export import for_verl as for_verl
 from arena_credit.needs import needs as needs
 from arena_credit.pools import Credit as Credit
 from arena_credit.pools import FlatPoolWarning as FlatPoolWarning
