@@ -40,7 +40,7 @@ ESTIMATORS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "control_variates": ("control_variates", {}),
 }
 NEW = "control_variates"
-SEED = 2026
+SEED = 7919
 NUM_SYMBOLS, NUM_ANSWERS = 16, 8
 SKILL = 0.5  # probability of the answer that a state's policy prefers
 LUCK = 20.0
@@ -120,11 +120,15 @@ def cells() -> Iterator[Cell]:
 
 
 class Answers(NamedTuple):
-    """The policy of rounds: float64[S, A], the value of each answer, and its surprise."""
+    """The policy of rounds: float64[S, A], the value of each answer, and its surprise.
+
+    entropy: float64[S].
+    """
 
     policy: Any
     value: Any
     surprise: Any
+    entropy: Any
 
 
 def answers(kind: str, wrong: float) -> Answers:
@@ -156,12 +160,13 @@ def answers(kind: str, wrong: float) -> Answers:
         product = (policy * value * surprise).sum(axis=1, keepdims=True)
         square = (policy * surprise**2).sum(axis=1, keepdims=True)
         value = value - product / square * surprise
-    return Answers(policy, value, surprise)
+    entropy = -(policy * logs).sum(axis=1)
+    return Answers(policy, value, surprise, entropy)
 
 
 def explained(kind: str, wrong: float = 0.0) -> float:
     """R² of the value of an answer by its surprise, with one slope for all symbols."""
-    policy, value, surprise = answers(kind, wrong)
+    policy, value, surprise, _ = answers(kind, wrong)
     covariance = (policy * value * surprise).sum()
     variances = (policy * value**2).sum() * (policy * surprise**2).sum()
     return float(covariance**2 / variances)
@@ -171,7 +176,7 @@ def rounds(cell: Cell, rng: np.random.Generator) -> Sample:
     """A batch of games of `num` rounds, whose symbols a group shares."""
     num, pay = cell.options["num"], cell.options["pay"]
     wrong, kind = cell.options.get("wrong", 0.0), cell.options.get("policy", "skill")
-    policy, value, surprise = answers(kind, wrong)
+    policy, value, surprise, entropy = answers(kind, wrong)
     symbol = np.repeat(
         rng.integers(NUM_SYMBOLS, size=(cell.groups, num)), cell.size, axis=0
     )
@@ -197,14 +202,13 @@ def rounds(cell: Cell, rng: np.random.Generator) -> Sample:
     if "jackpot" in cell.options:
         reward[:, 1] += 100.0 * (rng.random(len(gain)) < cell.options["jackpot"])
     played = np.ones(reward.shape, bool)
-    return _sample(
-        cell, reward, surprise[symbol, answer], value[symbol, answer], played
-    )
+    chosen = surprise[symbol, answer], entropy[symbol]
+    return _sample(cell, reward, *chosen, value[symbol, answer], played)
 
 
 def stopped(cell: Cell, rng: np.random.Generator) -> Sample:
     """A batch of games that end after each round with probability 0.2, paid at the end."""
-    policy, value, surprise = answers("skill", cell.options["wrong"])
+    policy, value, surprise, entropy = answers("skill", cell.options["wrong"])
     episodes = cell.groups * cell.size
     symbol = np.repeat(
         rng.integers(NUM_SYMBOLS, size=(cell.groups, MOST_STOPPED)), cell.size, axis=0
@@ -216,7 +220,8 @@ def stopped(cell: Cell, rng: np.random.Generator) -> Sample:
     reward = np.zeros(played.shape)
     reward[np.arange(episodes), length - 1] = gain.sum(axis=1) + cell.options["mean"]
     exact = 2 * value[symbol, answer]
-    return _sample(cell, reward, surprise[symbol, answer], exact, played)
+    chosen = surprise[symbol, answer], entropy[symbol]
+    return _sample(cell, reward, *chosen, exact, played)
 
 
 def _draw(policy: Any, symbol: Any, rng: np.random.Generator) -> Any:
@@ -225,10 +230,15 @@ def _draw(policy: Any, symbol: Any, rng: np.random.Generator) -> Any:
     return drawn.clip(0, NUM_ANSWERS - 1)
 
 
-def _sample(cell: Cell, reward: Any, surprise: Any, exact: Any, played: Any) -> Sample:
+def _sample(
+    cell: Cell, reward: Any, surprise: Any, entropy: Any, exact: Any, played: Any
+) -> Sample:
     episode, turn = np.nonzero(played)
     zeros = np.zeros(len(episode), np.int64)
-    tokens = {"logprob": surprise[played], "entropy": np.zeros(len(episode))}
+    tokens = {
+        "logprob": (surprise - entropy)[played],
+        "entropy": entropy[played],
+    }
     turns = TurnBatch(
         reward=reward[played],
         game=zeros,
@@ -245,12 +255,12 @@ def _sample(cell: Cell, reward: Any, surprise: Any, exact: Any, played: Any) -> 
 class Position(NamedTuple):
     """What play needs of a state: who moves (-1 chance), the choices, and where they lead.
 
-    surprise: of each choice. value: float64[seats], expected returns.
+    logprob: of each choice. value: float64[seats], expected returns.
     """
 
     seat: int
     policy: Any
-    surprise: Any
+    logprob: Any
     children: list[Any]
     value: Any
 
@@ -276,7 +286,7 @@ def positions(game: str, skill: float) -> tuple[Any, Mapping[Any, Position]]:
         if state in known:
             return known[state]
         seat = rules.current_player(state)
-        policy, surprise, choices = np.ones(0), np.ones(0), []
+        policy, logprob, choices = np.ones(0), np.ones(0), []
         if seat == CHANCE:
             outcomes = rules.chance_outcomes(state)
             choices = [choice for choice, _ in outcomes]
@@ -286,14 +296,13 @@ def positions(game: str, skill: float) -> tuple[Any, Mapping[Any, Position]]:
             uniform = np.full(len(choices), 1 / len(choices))
             best = table.get((seat, rules.information_state(state, seat)), uniform)
             policy = skill * np.asarray(best) + (1 - skill) * uniform
-            logs = np.log(np.where(policy > 0, policy, 1.0))
-            surprise = logs - policy @ logs
+            logprob = np.log(np.where(policy > 0, policy, 1.0))
         children = [rules.apply(state, choice) for choice in choices]
         if children:
             value = policy @ np.array([look(child).value for child in children])
         else:
             value = np.array(rules.returns(state), np.float64)
-        known[state] = Position(seat, policy, surprise, children, value)
+        known[state] = Position(seat, policy, logprob, children, value)
         return known[state]
 
     first = rules.initial_state()
@@ -323,14 +332,17 @@ def self_play(cell: Cell, rng: np.random.Generator) -> Sample:
                 exact = known[state].value[seat] - position.value[seat]
                 number = turn.get(seat, 0)
                 turn[seat] = number + 1
-                row = (episode, seat, number, group, position.surprise[choice], exact)
-                rows.append(row)
+                logprob = position.logprob[choice]
+                entropy = -(position.policy @ position.logprob)
+                rows.append((episode, seat, number, group, logprob, entropy, exact))
             returns = position.value
             columns += [
                 (*row, returns[int(row[1])] * (row[2] == turn[int(row[1])] - 1))
                 for row in rows
             ]
-    episodes, seats, turns, groups, surprise, exact, reward = np.array(columns).T
+    episodes, seats, turns, groups, logprob, entropy, exact, reward = np.array(
+        columns
+    ).T
     zeros = np.zeros(len(columns), np.int64)
     batch = TurnBatch(
         reward=reward,
@@ -340,7 +352,7 @@ def self_play(cell: Cell, rng: np.random.Generator) -> Sample:
         turn=turns.astype(int),
         group=groups.astype(int),
         num_tokens=zeros + 1,
-        tokens={"logprob": surprise, "entropy": np.zeros(len(zeros))},
+        tokens={"logprob": logprob, "entropy": entropy},
     )
     return Sample(batch, exact)
 
@@ -354,7 +366,7 @@ GAMES: Mapping[str, Callable[[Cell, np.random.Generator], Sample]] = {
 def num_batches(cell: Cell) -> int:
     """Fewer where a batch has more turns."""
     turns = cell.groups * cell.size * cell.options.get("num", 5)
-    return int(np.clip(24_000 // turns, 6, 600))
+    return int(np.clip(24_000 // turns, 12, 600))
 
 
 def noises(cell: Cell, batches: int | None = None) -> dict[str, list[float]]:

@@ -57,6 +57,7 @@ def regression(surprise, paid, value, shrinkage):
         tolerance=np.full((1, 2), 1e-12),
         slopes_inside=np.zeros((1, 2)),
         least_square=np.zeros((1, 1)),
+        squares=np.zeros((1, 2)),
     )
     value = np.array(value, float)[None]
     return slope_module.fit(

@@ -61,6 +61,7 @@ class Columns(NamedTuple):
     the turn. tolerance: float64[K, k], sum of squares that rounding may have made of a column.
     slopes_inside: float64[K, k], number of fitted slopes that a column is a sum of.
     least_square: float64[K, num_choices], least mean square for the ridge.
+    squares: float64[K, k], what the sum of squares of a column is expected to be, at least.
     """
 
     values: Floats
@@ -69,6 +70,7 @@ class Columns(NamedTuple):
     tolerance: Floats
     slopes_inside: Floats
     least_square: Floats
+    squares: Floats
 
 
 class Regression(NamedTuple):
@@ -163,19 +165,23 @@ def fit(
 def _add_ridge(
     products: Floats, columns: Columns, centre: Floats, block: Block, num: Floats
 ) -> None:
-    """Adds `RIDGE` rows of mean square to each column, in place.
+    """Adds to the squares of each column, in place: `RIDGE` rows, and what chance left out.
 
-    The mean of a choice's surprise is known to be 0; that of a column of the past is not.
+    The mean of a choice's surprise is known to be 0; that of a column of the past is not. If
+    none of these rows holds a rare choice, their squares are less than expected, and a slope by
+    them would be too steep for a row that does.
     """
     k = columns.values.shape[-1]
     about = np.where(columns.past, centre[:, None, :k], 0.0)
     off = (columns.values - about) * block.training[..., None]
-    square = (off**2).sum(1) / np.maximum(num, 1)[:, None]
+    total = (off**2).sum(1)
+    square = total / np.maximum(num, 1)[:, None]
     choices = slice(None, columns.num_choices)
     square[:, choices] = np.maximum(square[:, choices], columns.least_square)
     square *= np.where(columns.past, HISTORY_RIDGE, 1.0)
     diagonal = np.arange(k)
-    products[:, diagonal, diagonal] += RIDGE * square
+    missing = np.maximum(columns.squares - total, 0.0)
+    products[:, diagonal, diagonal] += RIDGE * square + missing
 
 
 def _eliminate(
