@@ -457,12 +457,10 @@ surprise, the part 1 - R² of it is left above 1: 1 + (1 - R²)(T - 1), and half
 choice's value that one slope on its surprise explains. It is 0 for a uniform policy: surprise is 0 there, and for one that is sure of
 wrong answers as often as of right ones. It is large where the policy is already better than chance.
 
-**Noise is not outcome.** These tables are of the noise at fixed policies. Trained policies are not compared yet, so the trainer's default
-is still `random_effects`.
-
-**Use it.** `credit: control_variates` in `arena train`, with the transformers engine; or `estimate("control_variates", turns)` with the token
-columns `logprob` and `entropy` of the distribution that sampled, after temperature and cuts. A column `span` (0 reasoning, 1 answer) keeps a long
-thought from drowning the choice. vLLM gives no entropies: set `credit_args: {surprise: false}` there.
+**Use it.** It is the default of `arena train`, with every engine. In your own trainer: `estimate("control_variates", turns)` with the token
+columns `logprob` and `entropy` of the distribution that sampled, after temperature and cuts. Without these two columns, or with
+`credit_args: {surprise: false}`, m is 0 and the baseline remains. A column `span` (0 reasoning, 1 answer) keeps a long thought from drowning
+the choice.
 
 ## Equations
 

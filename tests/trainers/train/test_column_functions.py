@@ -216,12 +216,12 @@ def one(*_):
         (
             {},
             {"stratum": one},
-            "credit 'random_effects' does not read 'stratum'; leave it",
+            "credit 'control_variates' does not read 'stratum'; leave it",
         ),
         (
             {},
             {"rewards.judge": one},
-            "credit 'random_effects' does not read 'rewards.judge'",
+            "credit 'control_variates' does not read 'rewards.judge'",
         ),
         (
             {"credit": "archer"},

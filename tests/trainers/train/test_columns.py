@@ -260,7 +260,7 @@ def test_they_train(make_trainer, name):
         ({"credit": "archer"}, "or set columns={'value': 'my_module"),
         (
             {"within_turn": "values"},
-            "'random_effects' with within_turn='values' needs the column 'tokens.value'.*set critic='tokens'",
+            "'control_variates' with within_turn='values' needs the column 'tokens.value'.*set critic='tokens'",
         ),
         (
             {"credit": "aepo", "within_turn": "entropy"},
@@ -364,7 +364,7 @@ def test_credit_within_turns_by_entropy_is_that_of_the_function(
     trainer = make_trainer(within_turn="entropy", temperature=0.8)
     batch = generated(trainer)
     turns, advantage = trainer.last_turns, trainer.last_credit.advantage
-    plain = estimate("random_effects", turns).advantage
+    plain = estimate("control_variates", turns).advantage
     wanted = by_token_entropy(plain, turns.num_tokens, turns.tokens["entropy"])
     np.testing.assert_allclose(advantage, wanted)
     assert np.abs(advantage - np.repeat(plain, turns.num_tokens)).max() > 1e-3
