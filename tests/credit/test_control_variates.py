@@ -53,7 +53,7 @@ def regression(surprise, paid, value, shrinkage):
     columns = slope_module.Columns(
         values=np.stack([surprise, paid], -1)[None].astype(float),
         num_choices=1,
-        past=np.array([False, True]),
+        num_past=1,
         tolerance=np.full((1, 2), 1e-12),
         slopes_inside=np.zeros((1, 2)),
         least_square=np.zeros((1, 1)),

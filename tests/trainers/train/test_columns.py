@@ -250,7 +250,7 @@ def test_they_train(make_trainer, name):
             "'adca' needs the column 'rewards.judge'.*no function supplies",
         ),
         (
-            {"credit_args": {"pool": ["game", "stratum"]}},
+            {"credit": "random_effects", "credit_args": {"pool": ["game", "stratum"]}},
             "needs the column 'stratum'.*columns={'stratum': 'my_module",
         ),
         (
@@ -266,7 +266,10 @@ def test_they_train(make_trainer, name):
             {"credit": "aepo", "within_turn": "entropy"},
             "'aepo' credits tokens itself; want within_turn 'uniform', got 'entropy'",
         ),
-        ({"credit_args": {"pool": ["game", "seet"]}}, "want pool columns .*'seet'"),
+        (
+            {"credit": "random_effects", "credit_args": {"pool": ["game", "seet"]}},
+            "want pool columns .*'seet'",
+        ),
         ({"credit": "salt", "credit_args": {"pol": 1}}, "did you mean 'pool'"),
     ],
 )

@@ -1,6 +1,5 @@
 """What `use_vllm` refuses; what it does is in tests/engine."""
 
-
 import pytest
 
 from arena_envs.extras import is_installed

@@ -229,7 +229,7 @@ def test_a_resumed_critic_goes_on_bit_by_bit(whole_and_resumed):
         ({**TREES, "branch": {"turns": [0]}}, "want num_candidates in branch"),
         ({**TREES, "branch": 4}, "want dict as branch, got 4"),
         (
-            {"credit_args": {"pool": ["seat", "branch"]}},
+            {"credit": "random_effects", "credit_args": {"pool": ["seat", "branch"]}},
             "rollouts have no workers; choose",
         ),
         (

@@ -420,6 +420,9 @@ def _backward(
     later = np.zeros((num_folds, len(seat.turn)))  # at the first row of a trajectory
     slopes_before = np.zeros(num_folds)
     least_square = _mean_square(seat)
+    predicts = (
+        fitted is not None or num_choices == 0
+    )  # the first pass is for slopes alone
     residuals: list[Floats] = []
     values: list[Floats] = []
     for block, turn in zip(seat.blocks[::-1], seat.numbers[::-1], strict=True):
@@ -432,7 +435,7 @@ def _backward(
             shrinkage,
             slopes_before,
         )
-        residual = value - predict(model)
+        residual = value - predict(model) if predicts else value
         explained = np.zeros_like(value)
         if num_choices > 0:
             here = slopes_of(model)
@@ -477,8 +480,6 @@ def _of_block(
     rows, num_folds, num_choices = block.rows, seat.num_folds, seat.surprise.shape[1]
     columns = [*seat.surprise[rows].T, seat.paid[rows]]
     columns += [column[:, rows] for column in (*sums.past, *sums.others)]
-    past = np.zeros(len(columns), bool)
-    past[num_choices : num_choices + 1 + len(sums.past)] = True
     inside = np.zeros((num_folds, len(columns)))
     least = np.full((num_folds, len(columns)), LEAST_SURPRISE)
     for i, (number, square) in enumerate(
@@ -496,7 +497,7 @@ def _of_block(
     return Columns(
         values=np.stack([np.broadcast_to(c, shape) for c in columns], axis=-1),
         num_choices=num_choices,
-        past=past,
+        num_past=1 + len(sums.past),
         tolerance=tolerance,
         slopes_inside=inside,
         least_square=least_square,
