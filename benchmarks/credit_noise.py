@@ -472,7 +472,8 @@ All of this is per game and seat, and without the own episode. Trees of episodes
 | Backward over turns | Dₖ = Rₖ - Σ_{j > k} γ^{j - k} βⱼ mⱼ |
 | Regression of turn k | D on mₖ; what was paid before; own earlier surprise; other seats' surprise before and after, in this order |
 | Rows | (x - mean of the group) + √λ (mean of the group - mean), λ = mean square within / between, at most 1, and 0 below 0.2 |
-| Ridge | two rows of the column's mean square; 0.1 rows for columns of the past |
+| Ridge | two rows of the column's mean square; 0.1 rows for columns of the past; and what the squares of a column of surprise lack of E m² |
+| E m² | per token at least p (log p + H)² + (1 - p)(H - h)², with h = (H + p log p) / (1 - p) the mean of -log π of the other tokens; exact for two tokens |
 | Slope along a direction | z max(0, 1 - c (1 + h) / F), c = 4 f / (f - 2) (1 + number of slopes inside), f degrees of freedom left, h the row's leverage in columns of the past |
 | βₖ | mean over turns (DerSimonian and Laird), itself shrunk by 1 - 4 / F, plus max(τ² / (τ² + v), 1 - 4 v / (b - mean)²) of the difference |
 | Second pass | earlier and other surprise weighed with the slopes of the first |

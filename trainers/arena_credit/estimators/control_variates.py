@@ -56,7 +56,8 @@ def control_variates(
     earlier surprise.
     Slopes are ridge regressions without the fold of the episode (up to 16 folds). A slope is
     used as far as its F statistic shows that it is not 0, and less for a row far from those
-    that it was fitted to. Means leave out the own episode or turn tree (`parent`).
+    that it was fitted to. Squares of surprise are at least what `expected_squares` tells, since
+    a small batch may hold none of the rare choices. Means leave out the own episode or turn tree (`parent`).
     `docs/credit/surprise.md` has all equations.
 
     Without the token columns `logprob` and `entropy`, m is 0 and the baseline remains. A third
