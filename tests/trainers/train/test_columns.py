@@ -93,7 +93,7 @@ def test_a_turn_without_the_column_is_refused():
 
 
 def test_columns_that_are_not_read_are_not_collected(make_trainer, generated):
-    trainer = make_trainer()
+    trainer = make_trainer(credit="mars")
     generated(trainer)
     turns = trainer.last_turns
     assert (turns.state_key, turns.action, turns.tokens) == (None, None, None)
