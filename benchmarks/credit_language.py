@@ -40,7 +40,7 @@ from comparing import (
     run_script,
     table,
 )
-from credit_payments import SIZE, Payment, payments_table
+from credit_payments import OWN, SIZE, Payment, committed, payments_table, shown_rows
 from credit_runs import Crediting
 from credit_settings import Variant
 from credit_trees import FILE as TREES_FILE
@@ -175,17 +175,6 @@ SETTINGS: dict[str, Setting] = {
         every=6,
         steps=_GRID,
     ),
-    "end": Setting(
-        "sixteen rounds, paid at the end",
-        "tiny",
-        {"id": _SYMBOLS, "params": {"num_rounds": 16, "delay": 16}},
-        unit=1.0,
-        options={"beta": 0.2},
-        num_seeds=5,
-        num_steps=48,
-        every=6,
-        steps=_GRID,
-    ),
     "iterated": Setting(
         "rock paper scissors, 8 rounds against `tit_for_tat`",
         "tiny",
@@ -212,7 +201,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "episode": {"credit": "dr_grpo", "credit_args": {"pool": ["game", "seat"]}},
     "mars": {"credit": "mars", "credit_args": {"pool": ["game", "seat"]}},
     "random_effects": {"credit": "random_effects", "credit_args": {"paid": False}},
-    "default": {"credit": "control_variates", "credit_args": {}},
+    "default": {"credit": "random_effects", "credit_args": {}},
 }
 
 
@@ -541,7 +530,8 @@ METHOD = """\
 - **Variants** compare the same episodes: all {episodes} of a step, four starts with eight samples each. `episode` is
   `dr_grpo` over (game, seat), one advantage for a whole episode; `mars` is turn-level over (game, seat);
   `random_effects` compares turns of the same number, here and in the table of trees with `paid=false`;
-  `default` is the trainer's, `control_variates`.
+  `default` is the trainer's: the same with `paid=true`. In tables of policies ([README.md](README.md)) both
+  are as noisy: {paid}.
 - **Step size**: each variant chooses by its mean over the last quarter of a run, with seed {tuned_on}, which is
   not among the results: {grid} runs for each variant and game. {at_edge} of {num_chosen} chose the largest,
   so that a larger one might be better. It falls linearly to 0. A run has {tiny_steps} steps with the tiny model,
@@ -607,11 +597,22 @@ def text(runs: comparing.Runs, trees: Sequence[Payment]) -> str:
         num_chosen=len(is_largest),
         tiny_steps=tiny.num_steps,
         smollm2_steps=smollm2.num_steps,
+        paid=noise_of_both(),
     )
     noise = payments_table(
         trees, {name: column.title for name, column in COLUMNS.items()}
     )
     return "\n".join([*parts, TREES.format(fitted=NUM_FITTED) + noise, method])
+
+
+def noise_of_both() -> str:
+    """The noise of `random_effects` with and without `paid`, in the rounds that were run."""
+    noise_of = {row.title: row.noise for row in shown_rows(committed())}
+    cells = []
+    for title in ("falling stakes", "each round, and a wage of 2"):
+        pair = [f"{noise_of[title][OWN + end][0]:.2f}" for end in ("", " paid=False")]
+        cells.append(f"{pair[0]} and {pair[1]} ({title})")
+    return ", ".join(cells)
 
 
 def known_runs(directory: Path) -> comparing.Runs:
