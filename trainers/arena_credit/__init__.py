@@ -63,6 +63,7 @@ from arena_credit.tokens import WITHIN_TURN as WITHIN_TURN
 from arena_credit.tokens import by_token_entropy as by_token_entropy
 from arena_credit.tokens import by_value_differences as by_value_differences
 from arena_credit.tokens import decayed_sums as decayed_sums
+from arena_credit.tokens import expected_squares as expected_squares
 from arena_credit.tokens import surprises as surprises
 from arena_credit.tokens import uniform_over_tokens as uniform_over_tokens
 from arena_credit.trajectories import Trajectories as Trajectories

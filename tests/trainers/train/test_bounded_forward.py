@@ -156,7 +156,10 @@ def shapes_run(*models):
 
 
 def test_equal_rows_run_once_and_rows_without_gradient_not_at_all(make_trainer):
-    pool = {"credit_args": {"pool": ["group", "seat"]}}  # pairs of equal return: 0
+    pool = {
+        "credit": "random_effects",
+        "credit_args": {"pool": ["group", "seat"]},
+    }  # pairs of equal return: 0
     trainer = make_trainer(episodes_per_step=32, **pool)
     (batch,) = micro_batches(trainer)
     shapes = shapes_run(trainer.model)

@@ -181,6 +181,7 @@ class _AgentTurn:
             names = ("prompt_ids", "token_ids", "logprobs")
             fields: Any = {name: as_list(getattr(reply, name)) or [] for name in names}
             fields |= {"parent": next(parents, -1), "messages": as_list(ask.messages)}
+            fields["entropies"] = as_list(reply.entropies)
             new_generations.append(Generation(ask.role, storable(reply.text), **fields))
             self.replies.append(reply)
         self.answers = {}
