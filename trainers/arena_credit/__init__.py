@@ -22,7 +22,7 @@ Building blocks: `require`, `returns_to_go`, `temporal_differences`, `pools_by`,
 `within_turn` of `estimate` chooses one of them.
 
 `export` computes the credit of recorded episodes and writes it into the fields that other
-trainers read. `for_trl`, `for_verl` and `for_prime_rl` are estimators with their signatures.
+trainers read. `arena_credit.hooks` puts estimators into those trainers.
 
 `audit` puts the advantage function of any trainer before the exact gradient.
 
@@ -42,9 +42,6 @@ from arena_credit.by_name import per_token as per_token
 from arena_credit.claims import Claims as Claims
 from arena_credit.claims import claims as claims
 from arena_credit.export import export as export
-from arena_credit.export import for_prime_rl as for_prime_rl
-from arena_credit.export import for_trl as for_trl
-from arena_credit.export import for_verl as for_verl
 from arena_credit.needs import needs as needs
 from arena_credit.pools import Credit as Credit
 from arena_credit.pools import FlatPoolWarning as FlatPoolWarning
@@ -66,6 +63,7 @@ from arena_credit.tokens import WITHIN_TURN as WITHIN_TURN
 from arena_credit.tokens import by_token_entropy as by_token_entropy
 from arena_credit.tokens import by_value_differences as by_value_differences
 from arena_credit.tokens import decayed_sums as decayed_sums
+from arena_credit.tokens import expected_squares as expected_squares
 from arena_credit.tokens import surprises as surprises
 from arena_credit.tokens import uniform_over_tokens as uniform_over_tokens
 from arena_credit.trajectories import Trajectories as Trajectories

@@ -279,7 +279,7 @@ def claims_of(name: str | Estimator) -> Claims:
 def check_credit_options(name: str, options: Mapping[str, Any]) -> None:
     """Raises ValueError for an unknown estimator or option, as `estimate` does.
 
-    >>> check_options("mars", {"discont": 0.9})
+    >>> check_credit_options("mars", {"discont": 0.9})
     Traceback (most recent call last):
         ...
     ValueError: estimator 'mars' has no option 'discont'; did you mean 'discount'? \

@@ -64,6 +64,7 @@ class Generation:
         prompt_ids: token ids of its prompt, if the model reports them.
         token_ids: token ids of `text`.
         logprobs: log-probabilities of these tokens.
+        entropies: entropies of their distributions, in nats; None if the model reports none.
         parent: index, within the turn, of the generation that it answers; -1 for none.
         messages: its prompt.
     """
@@ -75,6 +76,7 @@ class Generation:
     logprobs: Sequence[float] = ()
     parent: int = -1
     messages: Sequence[Message] = ()
+    entropies: Sequence[float] | None = None
 
 
 @dataclass  # not frozen, which takes three times as long to make

@@ -472,7 +472,7 @@ def check_state(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None
 
 
 @raises_broken_claim
-def check_options(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+def check_option_types(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
     """An option of a wrong type, such as the text "1e-6", raises a ValueError."""
     for option, default in default_options(name).items():
         wrong: list[Any] = ["1e-6", {}, ("nope",)]
@@ -505,7 +505,7 @@ CHECKS: tuple[Check, ...] = (
     check_segments,
     check_unselected_only,
     check_state,
-    check_options,
+    check_option_types,
 )
 
 

@@ -228,7 +228,7 @@ class Run(ABC):
         """The metrics up to the checkpoint, in the main process; a new run writes step 0."""
         if self.is_main and self.checkpoint is not None:
             return metrics_until(metrics.path, self.first_step)
-        if self.is_main and self.meters:
+        if self.is_main and self.meters and self.job.measure_start:
             # the first stage of a meter is uniform random play, the second the model's
             before_training = [(m.plan.name, m.stages[1]) for m in self.meters]
             metrics.append(step_zero(before_training))

@@ -63,7 +63,7 @@ def check_credit(
             that do not fit the estimator; a part of the reward that a game cannot pay.
     """
     functions = {} if functions is None else functions
-    credit.check_options(args.credit, args.credit_args)
+    credit.check_credit_options(args.credit, args.credit_args)
     check_discounts(args)
     by_critic = critic_facts(args.critic).columns
     trainer_columns = {*PROVIDED, *by_critic}

@@ -68,6 +68,7 @@ class ChatAPIPolicy:
 
     Attributes:
         url: of the endpoint.
+        max_tokens: longest reply; None: the endpoint's default.
         usage: calls, errors, tokens and cost so far.
 
     Raises:
@@ -94,7 +95,7 @@ class ChatAPIPolicy:
     ) -> None:
         url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         self.model, self.name, self.prompt = model, name or model, prompt
-        self.url, self.prices = url, prices
+        self.url, self.prices, self.max_tokens = url, prices, max_tokens
         self.usage = Usage()
         self._send_seed = send_seed
         self._refused_fields: tuple[str, ...] = ()

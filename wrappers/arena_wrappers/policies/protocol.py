@@ -145,7 +145,9 @@ class Policy(Protocol):
     attribute, or if it is None, the environment's options hold.
 
     A policy with `is_person = True` plays one episode at a time. A policy may have a method
-    `check_game(game)`, which raises ValueError, before play, for a game that it cannot play.
+    `check_game(game)`, which raises ValueError, before play, for a game that it cannot play. A
+    policy may have a method `forget_episodes()`, called when play ends: it frees what the policy
+    keeps between the turns of an episode. A policy around others passes the call on.
     """
 
     @property
@@ -208,6 +210,13 @@ def addressed(request: TurnRequest, policy: Policy) -> TurnRequest:
         reply_format=options.reply_format,
         date=options.date,
     )
+
+
+def forget_episodes(policy: object) -> None:
+    """Tells a policy, or what generates for it, that the episodes in progress have ended."""
+    forget = getattr(policy, "forget_episodes", None)
+    if forget is not None:
+        forget()
 
 
 class ScoringPolicy(Policy, Protocol):

@@ -47,13 +47,11 @@ def messages(
     words, is_listed = find_language(options.language), game.num_actions is not None
     listed_actions = getattr(game, "shown_actions", game.legal_actions)(state)
     text = words.translated(game, game.observe(state, seat))
-    legal = ", ".join(game.action_text(state, action) for action in listed_actions)
+    legal = ""
+    if options.show_legal_actions and game.current_player(state) == seat:
+        legal = ", ".join(game.action_text(state, action) for action in listed_actions)
     if not is_listed:  # only language games show words of other seats
         text, legal = neutralise(text), neutralise(legal)
-    if not (
-        legal and options.show_legal_actions and game.current_player(state) == seat
-    ):
-        legal = ""
     line = (words.legal if is_listed else words.samples).format(legal) if legal else ""
     system = ""
     if options.rules or options.system is not None:
