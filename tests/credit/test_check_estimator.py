@@ -208,9 +208,17 @@ BROKEN_PROPERTIES = [
         r"want \{.seen.: \[(\d+)\]\}, got \{.seen.: \[\1, \1\]\}",
     ),
     ("check_state", forgetful, "want .* in row"),
-    ("check_option_types", lax, "want a ValueError that shows eps='1e-6', got no error"),
+    (
+        "check_option_types",
+        lax,
+        "want a ValueError that shows eps='1e-6', got no error",
+    ),
     ("check_option_types", curt, "want a ValueError that shows eps='1e-6', got 'bad'"),
-    ("check_option_types", crude, "want a ValueError that shows eps='1e-6', got TypeError"),
+    (
+        "check_option_types",
+        crude,
+        "want a ValueError that shows eps='1e-6', got TypeError",
+    ),
 ]
 BROKEN_CLAIMS = [
     ("labels", True, by_seat),

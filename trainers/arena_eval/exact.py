@@ -8,6 +8,7 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     AnyGame,
+    AnyState,
     penalized,
     possible_outcomes,
 )
@@ -91,7 +92,7 @@ def law_of_endings(
         next_layer: dict[tuple[Any, tuple[int, ...]], float] = {}
 
         def go_on(
-            state: Any,
+            state: AnyState,
             num_bad: tuple[int, ...],
             probability: float,
             following: dict[tuple[Any, tuple[int, ...]], float] = next_layer,

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from arena_envs.bots import Bot, make_bot
 from arena_envs.bots.mcts import ISMCTS, MCTS
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, sample_chance
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+    sample_chance,
+)
 from arena_wrappers import Policy
 from arena_wrappers.play import bot_of
 from arena_wrappers.play.seats import NoisyBot
@@ -96,7 +102,7 @@ def bot_values(
     return NetValues(game, weights, mean, scale, seconds)
 
 
-def state_features(game: AnyGame, state: Any) -> Array:
+def state_features(game: AnyGame, state: AnyState) -> Array:
     """What every seat knows, as one vector, and who is to move."""
     player = game.current_player(state)
     mover = np.zeros(game.num_players + 1, np.float32)

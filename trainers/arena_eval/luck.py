@@ -23,7 +23,14 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyAction,
+    AnyGame,
+    AnyState,
+    possible_outcomes,
+)
 from arena_eval.confidence_sequences import PLANNED, IntervalMethods
 
 Floats = NDArray[np.float64]
@@ -104,12 +111,12 @@ def draws_of(
     return draws
 
 
-def _following(game: AnyGame, state: Any, action: Any) -> Any:
+def _following(game: AnyGame, state: AnyState, action: AnyAction) -> Any:
     return None if action is None else game.apply(state, action)
 
 
 def _known_return(
-    game: AnyGame, state: Any, following: Any, seat: int, player: int
+    game: AnyGame, state: AnyState, following: Any, seat: int, player: int
 ) -> float:
     """The return of a seat if the episode ends with the following state or a forfeit."""
     if following is None:

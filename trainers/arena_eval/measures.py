@@ -42,7 +42,13 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+    possible_outcomes,
+)
 from arena_envs.registry import Registry, broken
 from arena_envs.solvers import InfosetTable, Key, TooLarge, information_states
 from arena_envs.solvers.enumeration import Memory
@@ -203,7 +209,7 @@ def choice_bias(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     may be a merit of the action: compare with the solver. Turns with one legal action do not count.
     """
 
-    def place(turn: Turn, state: Any) -> tuple[int, int] | None:
+    def place(turn: Turn, state: AnyState) -> tuple[int, int] | None:
         if turn.invalid is not None or len(turn.legal) < 2:
             return None
         text = turn.action
@@ -232,7 +238,7 @@ Seen = tuple[Any, Any]  # information set, and what was chosen in it
 
 
 def _seen(episodes: Episodes, game: AnyGame, seat: int, of: str) -> list[list[Seen]]:
-    def told(turn: Turn, state: Any) -> Seen:
+    def told(turn: Turn, state: AnyState) -> Seen:
         action = turn.action if turn.invalid is None else None
         choice = turn.reply.strip() if of == "reply" else action
         return game.information_state(state, seat), choice
@@ -357,7 +363,7 @@ def _valued(episodes: Episodes, game: AnyGame, seat: int) -> list[list[MoveValue
         )
     solver = MoveSolver({(type(game), repr(game)): source})
 
-    def values(turn: Turn, state: Any) -> MoveValues | None:
+    def values(turn: Turn, state: AnyState) -> MoveValues | None:
         return solver.solve(game, [turn], [state]).turns[0]
 
     return _each(episodes, game, seat, values)
@@ -438,7 +444,7 @@ class Belief:
         self.name = "belief" if others == "random" else f"belief({others})"
 
     def question(
-        self, game: AnyGame, state: Any, seat: int
+        self, game: AnyGame, state: AnyState, seat: int
     ) -> tuple[str, Sequence[str]] | None:
         hidden_fact = game.hidden(state, seat)  # type: ignore[attr-defined] # an optional fact
         if hidden_fact is None:
@@ -454,7 +460,7 @@ class Belief:
     def __call__(self, episodes: Episodes, game: AnyGame, seat: int) -> Found:
         posteriors, answers = _known(posteriors_of, game, self.others)
 
-        def told(turn: Turn, state: Any) -> dict[str, float] | None:
+        def told(turn: Turn, state: AnyState) -> dict[str, float] | None:
             probe = (turn.probes or {}).get(self.name)
             p = posteriors.get((seat, game.information_state(state, seat)))
             if probe is None or not p or not any(p.values()):
@@ -493,7 +499,7 @@ def posteriors_of(game: AnyGame, others: str) -> tuple[Posteriors, list[str]]:
         )
     table, posteriors = _table_of(game, others), Posteriors()
 
-    def walk(state: Any, reached: Sequence[float]) -> None:
+    def walk(state: AnyState, reached: Sequence[float]) -> None:
         """Adds what follows; `reached` has, by seat, the probability without its own choices."""
         player = game.current_player(state)
         if player == TERMINAL or not any(reached):
@@ -549,7 +555,7 @@ def _known(make: Callable[..., Any], game: AnyGame, others: str) -> Any:
 def belief_gain(
     episode: Episode,
     turn: Turn,
-    state: Any,
+    state: AnyState,
     game: AnyGame,
     *,
     others: str = "random",
@@ -563,7 +569,7 @@ def belief_gain(
     """
     posteriors, _ = _known(posteriors_of, game, others)
 
-    def potential(at: Any) -> float:
+    def potential(at: AnyState) -> float:
         hidden_fact = game.hidden(at, turn.seat)  # type: ignore[attr-defined] # an optional fact
         p = posteriors.get((turn.seat, game.information_state(at, turn.seat)), {})
         return math.log(max(p.get(hidden_fact[1], 0.0), LEAST)) if hidden_fact else 0.0
@@ -574,7 +580,12 @@ def belief_gain(
 
 
 def partner_gain(
-    episode: Episode, turn: Turn, state: Any, game: AnyGame, *, others: str = "random"
+    episode: Episode,
+    turn: Turn,
+    state: AnyState,
+    game: AnyGame,
+    *,
+    others: str = "random",
 ) -> float:
     """What the other seats can expect at the seat's next turn, less what they could: V' - V.
 
@@ -600,7 +611,7 @@ def expected_of(game: AnyGame, others: str) -> Callable[[Any], Any]:
     table = _table_of(game, others)
 
     @cache
-    def expected(state: Any) -> Any:
+    def expected(state: AnyState) -> Any:
         player = game.current_player(state)
         if player == TERMINAL:
             return np.array(game.returns(state), float)

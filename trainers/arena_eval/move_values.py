@@ -4,7 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_envs.solvers import (
     CFRPlus,
     Key,
@@ -81,7 +84,7 @@ class Search:
         name = "minimax" if opposed else "backward induction"
         self.reference = f"all seats play best from here on ({name}, exact)"
 
-    def values(self, state: Any) -> list[float]:
+    def values(self, state: AnyState) -> list[float]:
         """The value of each legal action for the seat to move."""
         if state not in self._known:
             game, seat = self._game, self._game.current_player(state)
@@ -91,7 +94,7 @@ class Search:
             ]
         return self._known[state]
 
-    def mix(self, state: Any) -> list[float]:
+    def mix(self, state: AnyState) -> list[float]:
         """The same probability for each best action."""
         values = self.values(state)
         best = [max(values) - value < ROUNDING for value in values]
@@ -116,13 +119,13 @@ class Table:
         self.accuracy = accuracy
         self.reference = f"the others have played by {reference}, and all go on by it"
 
-    def values(self, state: Any) -> list[float] | None:
+    def values(self, state: AnyState) -> list[float] | None:
         """The value of each legal action; None where the reference never leads."""
         seat = self._game.current_player(state)
         row = self.rows[seat, self._game.information_state(state, seat)]
         return None if any(map(math.isnan, row)) else [float(value) for value in row]
 
-    def mix(self, state: Any) -> list[float]:
+    def mix(self, state: AnyState) -> list[float]:
         """The probability of each legal action under the reference."""
         seat = self._game.current_player(state)
         row = self.policy[seat, self._game.information_state(state, seat)]
@@ -230,7 +233,7 @@ def _table_of(game: AnyGame) -> Table | str:
 
 def _move_values(
     game: AnyGame,
-    state: Any,
+    state: AnyState,
     turn: Turn,
     values: Sequence[float],
     solver: Search | Table,

@@ -7,7 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import AnyGame, bounds_of
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+    bounds_of,
+)
 from arena_eval.baselines import is_small
 from arena_eval.confidence_sequences import PLANNED, IntervalMethods
 from arena_eval.exploit import SHORT, reads_no_prompt
@@ -100,14 +104,16 @@ class LuckCorrections:
         return FITTED_VALUES
 
     def _draws(self, seat: int, episode: Episode) -> list[Draw]:
-        def behavior_of(player: int, state: Any) -> Behavior | None:
+        def behavior_of(player: int, state: AnyState) -> Behavior | None:
             policy = self._policy if player == seat else self._opponent
             return self._behavior(policy, player, state)
 
         steps = steps_of(self._game, episode)
         return draws_of(self._game, steps, seat, behavior_of)
 
-    def _behavior(self, policy: Policy, player: int, state: Any) -> Behavior | None:
+    def _behavior(
+        self, policy: Policy, player: int, state: AnyState
+    ) -> Behavior | None:
         """Probabilities of a bot or an array; None of other policies and in language games."""
         if self._game.num_actions is None or not reads_no_prompt(policy):
             return None

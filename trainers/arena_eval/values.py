@@ -18,7 +18,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes, random_states
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+    possible_outcomes,
+    random_states,
+)
 from arena_envs.registry import Registry, broken
 from arena_envs.solvers import Key, uniform_table
 from arena_eval.baselines import MAX_SOLVED_STATES, is_small, prepared, solver_of
@@ -75,12 +82,12 @@ class TableValues:
     def __call__(self, states: Sequence[Any]) -> Floats:
         return np.array([self._value(state) for state in states], float)
 
-    def _value(self, state: Any) -> float:
+    def _value(self, state: AnyState) -> float:
         if state not in self._known:
             self._known[state] = self._mean(state)
         return self._known[state]
 
-    def _mean(self, state: Any) -> float:
+    def _mean(self, state: AnyState) -> float:
         game, player = self._game, self._game.current_player(state)
         if player == TERMINAL:
             return float(game.returns(state)[self._seat])

@@ -25,7 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_credit.batch import Bools, Floats, Ints, TurnBatch
-from arena_envs.game import CHANCE, AnyExtensiveForm
+from arena_envs.game import (
+    CHANCE,
+    AnyExtensiveForm,
+    AnyState,
+)
 
 MAX_LINES = 10_000  # lines of play, and starts: each is a row of arrays
 DIGITS = 12  # of the ends of chance intervals: sums in another order are equal
@@ -173,7 +177,7 @@ class ExactGame:
         self.flat, self.whole = flatten(self._lines), flatten(self._whole)
         self.begin: Ints = np.array(self._begin)
 
-    def _visit(self, state: Any, path: Path, begin: int) -> None:
+    def _visit(self, state: AnyState, path: Path, begin: int) -> None:
         game, (chance, intervals, steps), low = self.game, path, 0.0
         player = game.current_player(state)
         if player == CHANCE:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from arena_credit.batch import INT_COLUMNS
+from arena_envs.game import AnyState
 from arena_envs.registry import imported
 from arena_trainers.lm.models import check_reward_model
 from arena_trainers.rewards import Part
@@ -131,7 +132,7 @@ def supplied_by(
     functions: Mapping[str, ColumnFunction],
     episode: Episode,
     turn: Turn,
-    state: Any,
+    state: AnyState,
     game: Any = None,
 ) -> dict[str, float]:
     """Values of the functions for one turn, by column.

@@ -28,7 +28,10 @@ from numpy.typing import NDArray
 
 from arena_credit import TurnBatch
 from arena_credit.batch import INT_COLUMNS
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_trainers.matchmaking import SELF, Seats
 from arena_trainers.train.columns import SUPPLIED, ColumnFunction, part_of, supplied_by
 from arena_wrappers.play import Branching, final_state, turn_states
@@ -208,7 +211,7 @@ def turn_records(
 def _with_columns(
     record: TurnRecord,
     turn: Turn,
-    state: Any,
+    state: AnyState,
     game: AnyGame,
     columns: Collection[str],
 ) -> TurnRecord:
@@ -348,7 +351,7 @@ def _call_records(
 
 
 def _with_state(
-    record: TurnRecord, turn: Turn, game: AnyGame, state: Any
+    record: TurnRecord, turn: Turn, game: AnyGame, state: AnyState
 ) -> TurnRecord:
     """Adds the seat's information state, its action, and what it had been paid.
 

@@ -12,7 +12,14 @@ import torch
 from arena_credit import TurnBatch, returns_to_go, trajectories
 from arena_credit.batch import Floats
 from arena_envs.bots.simple import Uniform
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, check_int, sample_chance
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+    check_int,
+    sample_chance,
+)
 from arena_trainers.checkpoint import newest_checkpoint
 from arena_trainers.train.critics.networks import (
     check_loss,
@@ -167,7 +174,9 @@ class CriticValues(Rollouts):
 
     network: Any = None
 
-    def end(self, game: AnyGame, state: Any, rng: random.Random, seat: int) -> float:
+    def end(
+        self, game: AnyGame, state: AnyState, rng: random.Random, seat: int
+    ) -> float:
         while (player := game.current_player(state)) not in (seat, TERMINAL):
             choose = sample_chance if player == CHANCE else Uniform()
             state = game.apply(state, choose(game, state, rng))
