@@ -371,7 +371,7 @@ def holm(differences: Mapping[str, MeanDifference]) -> dict[str, MeanDifference]
 def gain(difference_of_means: MeanDifference | None) -> str:
     """A gain with half its interval, in bold if it is significant; "-" for none.
 
-    >>> gain(Difference(-0.0312, 0.01, 0.002))
+    >>> gain(MeanDifference(-0.0312, 0.01, 0.002))
     '**-0.031** ± 0.010'
     """
     if difference_of_means is None:

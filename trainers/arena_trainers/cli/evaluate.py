@@ -10,6 +10,7 @@ from rich.table import Table
 
 from arena_envs import GameEnv, game_infos
 from arena_envs.registration import games as known_games
+from arena_eval.measures import measures
 from arena_trainers.cli.arguments import read_envs, split_commas
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
@@ -78,7 +79,7 @@ def evaluate(
             "--measure",
             "--probe",
             metavar="NAME",
-            help="Also measure choice_bias, action_entropy, serial_dependence, mutual_information, regret, profile_accuracy, cost, or ask for the belief; repeatable.",
+            help=f"Also take a measure: {', '.join(sorted(measures.built_in))}; repeatable.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -144,11 +145,11 @@ def evaluate(
         }
         specs = [policy, *(against or [])]
         envs = _envs(policy, game_names, params, max_turns)
-        plans, measures = _game_plans(policy_options, specs, envs, options)
+        plans, exact_measures = _game_plans(policy_options, specs, envs, options)
         say_expected(plans, plans[0].players, limits)
     with running(kept_episodes(out), policies=specs) as bar:
         evaluations = _run(plans, bar, out)
-        nash_convs = [measure() for measure in measures]
+        nash_convs = [measure() for measure in exact_measures]
     say_spent(limits)
     show_warnings([text for evaluation in evaluations for text in evaluation.warnings])
     _show(evaluations, nash_convs, form, has_baselines=bool(baselines))
@@ -266,7 +267,7 @@ def _game_plans(
     opponents = opponents or [make_policy("random")]
     are_snapshots = any(map(is_past, specs[1:]))
     policies = [*opponents, first] if are_snapshots else [first, *opponents]
-    measures = [
+    exact_measures = [
         partial(
             nash_convs,
             policies,
@@ -276,4 +277,4 @@ def _game_plans(
         )
         for env, plan in zip(envs, plans, strict=True)
     ]
-    return plans, measures
+    return plans, exact_measures
