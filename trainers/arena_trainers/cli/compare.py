@@ -20,14 +20,13 @@ from arena_trainers.cli.options import (
     AllowCodeOption,
     CsvOption,
     EpisodesOption,
-    JsonOption,
     LatexOption,
     PolicyOptions,
     SeedOption,
     TimeoutOption,
     with_policy_options,
 )
-from arena_trainers.cli.output import one_form, show, show_warnings
+from arena_trainers.cli.output import JsonOption, one_form, show, show_warnings
 from arena_trainers.cli.progress import running
 from arena_trainers.cli.report import report as write_page
 from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes
