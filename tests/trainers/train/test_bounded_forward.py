@@ -125,10 +125,12 @@ def test_the_gradient_is_that_of_all_rows_at_once(make_trainer, options, beta):
         assert got_loss == pytest.approx(loss, abs=1e-6)
 
 
+@pytest.mark.parametrize("checkpointing", [False, True])
 def test_what_memory_holds_is_not_run_again_and_the_gradient_has_the_same_bits(
-    make_trainer, memory
+    make_trainer, memory, checkpointing
 ):
-    trainer = make_trainer(episodes_per_step=16, beta=0.3)
+    options = {"episodes_per_step": 16, "gradient_checkpointing": checkpointing}
+    trainer = make_trainer(**options, beta=0.3)
     (batch,) = micro_batches(trainer)
     moved(trainer)
     shapes, found = shapes_run(trainer.model), []
@@ -154,7 +156,10 @@ def shapes_run(*models):
 
 
 def test_equal_rows_run_once_and_rows_without_gradient_not_at_all(make_trainer):
-    pool = {"credit_args": {"pool": ["group", "seat"]}}  # pairs of equal return: 0
+    pool = {
+        "credit": "random_effects",
+        "credit_args": {"pool": ["group", "seat"]},
+    }  # pairs of equal return: 0
     trainer = make_trainer(episodes_per_step=32, **pool)
     (batch,) = micro_batches(trainer)
     shapes = shapes_run(trainer.model)

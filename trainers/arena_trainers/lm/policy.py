@@ -32,7 +32,7 @@ from arena_trainers.lm.prompt_file import (
     prompt_json,
     read_prompt_file,
 )
-from arena_wrappers.policies import Reply, TurnRequest
+from arena_wrappers.policies import Reply, TurnRequest, forget_episodes
 from arena_wrappers.prompts import DATE, Message, PromptOptions
 from arena_wrappers.records import Turn
 
@@ -232,6 +232,10 @@ class LMPolicy:
             prompts = self.prompts_ids(chunk)
             replies += self.generate(prompts, [request.seed for request in chunk])
         return replies
+
+    def forget_episodes(self) -> None:
+        """Frees what the backend keeps between the turns of episodes."""
+        forget_episodes(self.backend)
 
     def generate(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int]

@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from arena_envs import talk
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_envs.hostile import break_markup
 from arena_wrappers.prompts.formats import FORMATS, InvalidReply, ReplyFormat
 from arena_wrappers.prompts.languages import find_language
@@ -21,7 +24,7 @@ class Message(TypedDict):
 
 def messages(
     game: AnyGame,
-    state: object,
+    state: AnyState,
     seat: int,
     options: PromptOptions,
     rules: str | None = None,
@@ -86,7 +89,7 @@ def _filled(template: str, parts: Mapping[str, str]) -> str:
 
 def _example(
     game: Any,
-    state: Any,
+    state: AnyState,
     listed_actions: Sequence[Any],
     shape: ReplyFormat,
     greeting: str,

@@ -6,6 +6,7 @@ from TRL.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,7 +21,7 @@ from arena_trainers.lm.backends.forward_pass import (
     reads_padding,
 )
 from arena_trainers.lm.backends.memory import (
-    OF_FREE,
+    FLOAT,
     bytes_per_token,
     chunks_by_length,
     default_max_tokens,
@@ -30,6 +31,7 @@ from arena_trainers.lm.backends.memory import (
 from arena_trainers.train.clock import Clock
 from arena_trainers.train.parts import ForwardLoop
 from arena_trainers.train.rows import TrainingRow
+from arena_trainers.train.score.kept import KeptActivations
 from arena_trainers.train.score.mismatch import MismatchCheck, ScoringMode
 from arena_trainers.train.score.packing import (
     IGNORED,
@@ -57,6 +59,7 @@ class Forward:
         max_tokens: most tokens that run at once, padding included.
         way: how rows run; `agreement` chooses it.
         agreement: compares what is sampled with what is trained.
+        kept: decides which chunks of a loss run once.
         latest: the scores of the latest micro-batch that was trained.
         head: gives values, float32[N, T], of the last hidden states of the model that learns.
 
@@ -81,11 +84,26 @@ class Forward:
                 checkpointing=trainer.args.gradient_checkpointing,
             )
         )
+        self.kept = self._kept_activations()
         self._inputs: dict[str, Any] | None = None
         self._inner = WeakKeyDictionary[Module, Any]()
         self._every_row = False
         self.latest: TokenScores | None = None
         self.head: Callable[[torch.Tensor], torch.Tensor] | None = None
+
+    def _kept_activations(self) -> KeptActivations:
+        device, model = self.accelerator.device, self.trainer.model
+        config = self.accelerator.unwrap_model(model).config.get_text_config()
+        checkpointing = bool(self.trainer.args.gradient_checkpointing)
+        num_trained = sum(w.numel() for w in model.parameters() if w.requires_grad)
+        return KeptActivations(
+            bytes_per_token(config, checkpointing=checkpointing),
+            lambda: free_memory(device),
+            partial(torch.cuda.memory_allocated, device)
+            if device.type == "cuda"
+            else None,
+            to_come=3.0 * FLOAT * num_trained,
+        )
 
     def inner(self, model: Module) -> Any:
         """The model without what accelerate wraps around it, which costs time to find."""
@@ -275,17 +293,16 @@ class Forward:
             longest_prompt = max(len(row.prompt) for row in chunk)
             longest_tail = max(row.tail for row in chunk)
             sizes.append(len(chunk) * (longest_prompt + longest_tail))
-        # layers that are checkpointed run again by themselves
-        checkpoints_layers = bool(self.trainer.args.gradient_checkpointing)
+        if torch.is_grad_enabled():
+            self.kept.begin()
         for i, chunk in enumerate(chunks):
             if chunk is chunks[-1]:
                 # Through the wrapper of a distributed run, once for each backward pass. Its
                 # backward comes first, so that its activations go before others come back.
                 scores = self._score_chunk(model, chunk, compute_entropy)
-            elif not checkpoints_layers and (
-                sum(sizes[i:]) <= self.max_tokens  # of several learners
-                or self._fits_memory(sizes[i] + max(sizes))
-            ):
+            elif sum(sizes[i:]) <= self.max_tokens or self.kept.fits(
+                sizes[i], max(sizes)
+            ):  # the first: of several learners
                 scores = self._score_chunk(inner, chunk, compute_entropy)
             else:
                 scores = checkpoint(
@@ -296,6 +313,13 @@ class Forward:
                     use_reentrant=False,
                 )
             chunk_scores.append(scores)
+        if self.kept.end(sizes[-1]):
+            self.trainer.note(
+                {
+                    "arena/memory/bytes_per_token": self.kept.bytes_per_token,
+                    "arena/memory/kept_tokens": float(self.kept.max_tokens or 0),
+                }
+            )
         logprobs, entropies, *values = (
             joined_replies(column, chunks, width)
             for column in zip(*chunk_scores, strict=True)
@@ -303,14 +327,6 @@ class Forward:
         return TokenScores(
             logprobs, entropies if compute_entropy else None, None, *values
         )
-
-    def _fits_memory(self, num_tokens: int) -> bool:
-        """Whether half of the memory that is free now holds activations of so many tokens."""
-        if not torch.is_grad_enabled():
-            return True
-        model = self.inner(self.trainer.model)
-        size = bytes_per_token(model.config.get_text_config())
-        return num_tokens * size <= OF_FREE * free_memory(self.accelerator.device)
 
     def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
         """`_score_chunk` of one chunk of several, in the forward and the backward pass."""
