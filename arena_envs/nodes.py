@@ -241,8 +241,10 @@ class Chance:
 
     def seed(self, seed: int) -> None:
         """Starts the generator anew."""
-        self._rng = random.Random(seed)
-        self._shared = False
+        if self._shared:
+            self._rng, self._shared = random.Random(seed), False
+        else:
+            self._rng.seed(seed)
 
     def draw(self, node: Node) -> Any:
         """The next outcome.

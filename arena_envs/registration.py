@@ -4,7 +4,7 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -344,13 +344,16 @@ def make(
     )
 
 
-def game_infos() -> list[GameInfo]:
-    """The facts of all registered games, sorted by id.
+def game_infos(ids: Iterable[str] | None = None) -> list[GameInfo]:
+    """The facts of registered games, sorted by id.
 
     Leaves out a game of a plug-in that cannot be loaded, with a warning.
+
+    Args:
+        ids: of the games, by default of all.
     """
     infos = []
-    for id in sorted(_entries):
+    for id in sorted(_entries if ids is None else ids):
         entry = _entries[id]
         try:
             infos.append(_info(entry))

@@ -50,7 +50,7 @@ PLACES = {  # part: functions and methods, of this checkout or of an older one
     ],
     "scoring": [
         "trl:GRPOTrainer._generate_and_score_completions",
-        "arena_trainers.train.score.forward:Forward.scored_before",
+        "arena_trainers.train.score.forward:Forward.loss_columns",
         "arena_trainers.train.score.mismatch:MismatchCheck.check",
         "arena_trainers.train.trainer:TurnGRPOTrainer._log_rows",
     ],

@@ -1,15 +1,19 @@
 """Writes `docs/games/` from the pages of the games, or says which file is out of date.
 
+Also writes the numbers that `arena games` lists.
+
 python docs/build_games.py --write
 python docs/build_games.py
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
 import arena_envs
 from arena_envs import registration
+from arena_trainers.cli.games import ROWS, game_row
 from arena_wrappers.prompts.pages import mean_prompt_length, page_text, title_of
 
 FOLDER = Path(__file__).with_name("games")
@@ -49,6 +53,12 @@ Mean returns of cheap policies, and of honest play by the bots of the game in th
 | `werewolf` | always "sleep", else the first action | -0.28 | -0.11 |
 | `wordle` | name the words of the train split in order, in train / test | 0.07 / 0.00 | 0.79 / 0.75 |
 """
+
+
+def listed_rows() -> str:
+    """The content of the file of the rows of all games."""
+    rows = [game_row(info) for info in arena_envs.game_infos()]
+    return f"{json.dumps(rows, indent=1)}\n"
 
 
 def build() -> dict[str, str]:
@@ -102,13 +112,17 @@ def main() -> None:
         if not (FOLDER / name).exists() or (FOLDER / name).read_text() != text
     ]
     stale += [p.name for p in FOLDER.glob("*.md") if p.name not in (*files, *OTHER)]
+    rows = listed_rows()
     if write:
+        ROWS.write_text(rows)
         FOLDER.mkdir(exist_ok=True)
         for name in stale:
             if name in files:
                 (FOLDER / name).write_text(files[name])
             else:
                 (FOLDER / name).unlink()
+    elif ROWS.read_text() != rows:
+        sys.exit(f"out of date: {ROWS}; run with --write")
     elif stale:
         sys.exit(f"out of date: {', '.join(stale)}; run with --write")
 

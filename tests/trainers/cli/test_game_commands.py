@@ -15,6 +15,7 @@ import pytest
 
 import arena_envs
 from arena_envs.registry import find_modules_here
+from arena_trainers.cli.games import ROWS, game_row
 from arena_trainers.cli.new_game import write_skeleton
 from arena_trainers.train import GamePlan
 from arena_wrappers import Episode, replay
@@ -42,6 +43,11 @@ def test_games_are_listed_for_machines(arena_here: Any) -> None:
         "pays": "end",
         "longest": 3,
     }
+
+
+def test_the_list_is_that_of_the_games() -> None:
+    rows = [game_row(info) for info in arena_envs.game_infos()]
+    assert json.loads(ROWS.read_text()) == rows, "docs/build_games.py --write"
 
 
 def without_extras(folder: Path) -> None:

@@ -8,7 +8,6 @@ from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
     CsvOption,
     GameArgument,
-    JsonOption,
     LatexOption,
     PolicyArgument,
     PolicyOptions,
@@ -16,7 +15,7 @@ from arena_trainers.cli.options import (
     TimeoutOption,
     with_policy_options,
 )
-from arena_trainers.cli.output import one_form, show
+from arena_trainers.cli.output import JsonOption, one_form, show
 from arena_trainers.cli.progress import running
 
 

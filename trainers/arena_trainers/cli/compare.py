@@ -20,7 +20,6 @@ from arena_trainers.cli.options import (
     AllowCodeOption,
     CsvOption,
     EpisodesOption,
-    JsonOption,
     LatexOption,
     MaxCostOption,
     MaxTokensOption,
@@ -32,7 +31,7 @@ from arena_trainers.cli.options import (
     UntilOption,
     with_policy_options,
 )
-from arena_trainers.cli.output import one_form, show, show_warnings
+from arena_trainers.cli.output import JsonOption, one_form, show, show_warnings
 from arena_trainers.cli.progress import running
 from arena_trainers.cli.report import report as write_page
 from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes

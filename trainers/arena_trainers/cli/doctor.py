@@ -19,8 +19,7 @@ from rich.table import Table
 
 from arena_envs.checks import install_advice
 from arena_envs.extras import is_installed
-from arena_trainers.cli.options import JsonOption
-from arena_trainers.cli.output import print_tables
+from arena_trainers.cli.output import JsonOption, print_tables
 from arena_trainers.cli.progress import running
 
 DISTRIBUTION = "arena-envs"

@@ -1,6 +1,11 @@
-"""The command `arena games`."""
+"""The command `arena games`.
+
+`games.json` holds the rows of the games of this distribution, as `docs/build_games.py` writes them.
+Other games are played when they are listed.
+"""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -10,8 +15,7 @@ from rich.table import Table
 import arena_envs
 from arena_envs import registration
 from arena_envs.checks import install_advice
-from arena_trainers.cli.options import JsonOption
-from arena_trainers.cli.output import print_tables
+from arena_trainers.cli.output import JsonOption, print_tables
 from arena_trainers.terminal import Console
 
 
@@ -22,17 +26,25 @@ def list_games(as_json: JsonOption = False) -> None:
     players together. Prompt: mean characters of a prompt in random play. All three are missing
     if the game's extra is not installed.
     """
-    infos = arena_envs.game_infos()
-    playing = track(infos, "playing", console=Console(stderr=True), transient=True)
-    rows = [_row(info) for info in playing]
+    missing = arena_envs.missing_games()
+    rows = {
+        row["id"]: row
+        for row in json.loads(ROWS.read_text())
+        if row["id"] not in missing
+    }
+    infos = arena_envs.game_infos(registration._entries.keys() - rows)
+    for info in track(infos, "playing", console=Console(stderr=True), transient=True):
+        rows[info.id] = game_row(info)
+    listed = [rows[id] for id in sorted(rows)]
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        typer.echo(json.dumps(listed, indent=1))
         return
-    print_tables([_games_table(rows, Console().is_terminal)])
-    if extras := ",".join(sorted({*arena_envs.missing_games().values()})):
+    print_tables([_games_table(listed, Console().is_terminal)])
+    if extras := ",".join(sorted({*missing.values()})):
         typer.echo(f"-: not installed; {install_advice(extras)}")
 
 
+ROWS = Path(__file__).with_name("games.json")
 SIGNS = {"split": ("held_out", "*"), "pays": ("on_the_way", "+")}
 
 
@@ -61,7 +73,8 @@ def _games_table(rows: list[dict[str, Any]], terminal: bool) -> Table:
     return table
 
 
-def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
+def game_row(info: arena_envs.GameInfo) -> dict[str, Any]:
+    """The facts of a game, and those that random play shows."""
     from arena_wrappers.prompts.pages import mean_prompt_length
 
     row = {

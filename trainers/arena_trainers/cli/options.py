@@ -30,7 +30,6 @@ ParamOption = Annotated[
 ]
 
 GameArgument = Annotated[str, typer.Argument(metavar="GAME")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 AgainstOption = Annotated[
     list[str] | None,

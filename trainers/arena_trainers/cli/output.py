@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import (
@@ -18,6 +18,8 @@ from rich.text import Text
 
 from arena_envs.hostile import wrapped
 from arena_trainers.terminal import Console
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def terminal_width() -> int | None:

@@ -15,8 +15,8 @@ from arena_envs.game import AnyGame
 from arena_envs.solvers import refuse_hopeless
 from arena_trainers.cli.arguments import read_params
 from arena_trainers.cli.errors import usage_errors
-from arena_trainers.cli.options import GameArgument, JsonOption, ParamOption
-from arena_trainers.cli.output import print_tables
+from arena_trainers.cli.options import GameArgument, ParamOption
+from arena_trainers.cli.output import JsonOption, print_tables
 from arena_trainers.cli.progress import running
 from arena_trainers.terminal import Console
 

@@ -21,8 +21,8 @@ from rich.table import Table
 from arena_envs.registry import split
 from arena_trainers.checkpoint import newest_checkpoint
 from arena_trainers.cli.errors import usage_errors
-from arena_trainers.cli.options import CsvOption, JsonOption, LatexOption
-from arena_trainers.cli.output import one_form, show
+from arena_trainers.cli.options import CsvOption, LatexOption
+from arena_trainers.cli.output import JsonOption, one_form, show
 from arena_trainers.cli.train import announce_code, check_request
 from arena_trainers.cli.train_request import read_request
 from arena_trainers.runs.folder import RESULTS

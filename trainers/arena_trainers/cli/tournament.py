@@ -13,7 +13,6 @@ from arena_trainers.cli.arguments import read_envs, required_folder, split_comma
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
     CsvOption,
-    JsonOption,
     LatexOption,
     ParamOption,
     PolicyOptions,
@@ -21,7 +20,7 @@ from arena_trainers.cli.options import (
     TimeoutOption,
     with_policy_options,
 )
-from arena_trainers.cli.output import one_form, show, show_warnings
+from arena_trainers.cli.output import JsonOption, one_form, show, show_warnings
 from arena_trainers.cli.progress import running
 
 if TYPE_CHECKING:

@@ -146,11 +146,13 @@ def tally(
             pairs = zip(episode.returns, policies, strict=True)
             learner_returns = [value for value, name in pairs if name == SELF]
             against[game, opponents].append(float(np.mean(learner_returns)))
-        counts.update(episodes=1, turns=len(episode.turns))
-        counts.update([f"game {game}"])
+        counts["episodes"] += 1
+        counts["turns"] += len(episode.turns)
+        counts[f"game {game}"] += 1
         for turn in episode.turns:
             if policies[turn.seat] == SELF:
-                counts.update(["replies", turn.invalid or "valid"])
+                counts["replies"] += 1
+                counts[turn.invalid or "valid"] += 1
     return Tally(dict(returns), dict(against), counts)
 
 

@@ -171,6 +171,8 @@ def turn_records(
     ):
         states = turn_states(episode, rules[game]) if reads_states else []
         first = len(records)
+        last_places = {turn.seat: place for place, turn in enumerate(episode.turns)}
+        opponents = [other_seats(policies, seat) for seat in range(len(policies))]
         extra_calls = Counter[int]()  # generations of each seat beyond one per turn
         for place, turn in enumerate(episode.turns):
             turn_number = turn.index + extra_calls[turn.seat]
@@ -182,12 +184,13 @@ def turn_records(
             if not calls:
                 _pay_before(records, number, place, episode, branching)
                 continue
+            is_last = place == last_places[turn.seat]
             fields = {
-                **_place_fields(episode, place, branching),
+                **_place_fields(episode, place, is_last, branching),
                 "game": game,
                 "episode": number,
                 "turn": turn_number,
-                "opponent": other_seats(policies, turn.seat),
+                "opponent": opponents[turn.seat],
             }
             make_records = _call_records if turn.generations else _turn_record
             new = list(make_records(episode, turn, columns, fields))
@@ -275,18 +278,24 @@ def _pay_before(
         if records[i].seat == turn.seat:
             rewards = Counter(records[i].rewards)
             rewards.update(turn.rewards)
-            turn_fields = _place_fields(episode, place, None)
+            is_last = all(t.seat != turn.seat for t in episode.turns[place + 1 :])
+            turn_fields = _place_fields(episode, place, is_last, None)
             ends = {name: turn_fields[name] for name in ("terminated", "truncated")}
             records[i] = records[i]._replace(rewards=dict(rewards), **ends)
             return
 
 
 def _place_fields(
-    episode: Episode, place: int, branching: Branching | None
+    episode: Episode, place: int, is_last: bool, branching: Branching | None
 ) -> dict[str, Any]:
-    """The fields of a record that follow from the place of its turn in the episode."""
-    seat = episode.turns[place].seat
-    is_last = all(later.seat != seat for later in episode.turns[place + 1 :])
+    """The fields of a record that follow from the place of its turn in the episode.
+
+    Args:
+        episode: the episode.
+        place: of the turn.
+        is_last: whether its seat has no later turn.
+        branching: where episodes branched, if they did.
+    """
     return {
         "place": place,
         "terminated": is_last and episode.terminated,

@@ -79,9 +79,11 @@ def training_rows(
         advantage = np.repeat(advantage, counts)
     ends = np.cumsum(counts)
     returns: dict[tuple[int, int], float] = {}
-    for e, s, reward in zip(batch.episode, batch.seat, batch.reward, strict=True):
-        returns[e, s] = returns.get((e, s), 0.0) + float(reward)
-    unselected = batch.is_unselected
+    trajectories = [*zip(batch.episode.tolist(), batch.seat.tolist(), strict=True)]
+    for trajectory, reward in zip(trajectories, batch.reward.tolist(), strict=True):
+        returns[trajectory] = returns.get(trajectory, 0.0) + reward
+    unselected = batch.is_unselected.tolist()
+    spans = [*zip((ends - counts).tolist(), ends.tolist(), strict=True)]
     rows: list[TrainingRow] = []
     for place, (record, n) in enumerate(zip(records, in_batch, strict=True)):
         if not unselected[n]:
@@ -91,8 +93,8 @@ def training_rows(
         row = TrainingRow(
             prompt_ids=generation.prompt_ids or (),
             completion_ids=generation.token_ids or (),
-            advantage=advantage[ends[n] - counts[n] : ends[n]],
-            episode_return=returns[batch.episode[n], batch.seat[n]],
+            advantage=advantage[slice(*spans[n])],
+            episode_return=returns[trajectories[n]],
             trajectory=(record.episode, record.seat),
             logprobs=generation.logprobs or (),
             place=place,

@@ -249,8 +249,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         agent = env.agent_selection
         seat = env.possible_agents.index(agent)
         options = self.options_of(seat)
-        outcome = invalid or options.parse(
-            env.game, env.game_state, text, self._view(seat).legal
+        outcome = invalid or self._view(seat).parsed(
+            text, options, env.game, env.game_state
         )
         is_invalid = isinstance(outcome, InvalidReply)
         if is_invalid and self.on_invalid == "raise":

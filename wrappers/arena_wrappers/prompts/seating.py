@@ -13,13 +13,33 @@ from arena_wrappers.prompts.options import PromptOptions
 from arena_wrappers.prompts.parsing import legal_texts
 
 MAX_VIEWS = 5_000  # remembered at a time, of a seat
+MAX_OUTCOMES = 20  # remembered of a view
+MAX_SHORT = 100  # characters of a reply whose outcome is remembered
 
 
 class View(NamedTuple):
-    """The prompt of a seat in a state, and the canonical texts of the legal actions."""
+    """What a seat sees in a state.
+
+    Attributes:
+        prompt: its prompt.
+        legal: canonical texts of the legal actions.
+        outcomes: what short replies to it are, by their text: actions or reasons.
+    """
 
     prompt: list[Message]
     legal: list[str]
+    outcomes: dict[str, Any]
+
+    def parsed(
+        self, text: str, options: PromptOptions, game: AnyGame, state: Any
+    ) -> Any:
+        """The legal action that a reply names, or an `InvalidReply`; cached."""
+        if text in self.outcomes:
+            return self.outcomes[text]
+        outcome = options.parse(game, state, text, self.legal)
+        if len(text) <= MAX_SHORT and len(self.outcomes) < MAX_OUTCOMES:
+            self.outcomes[text] = outcome
+        return outcome
 
 
 class Seating:
@@ -67,7 +87,7 @@ class Seating:
                 seat, game.rules(seat)
             )
             prompt = messages(game, state, seat, self.options[seat], rules)
-            view = views[state] = View(prompt, legal_texts(game, state))
+            view = views[state] = View(prompt, legal_texts(game, state), {})
         return view
 
     def with_policy_options(
