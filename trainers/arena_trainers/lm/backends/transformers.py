@@ -91,7 +91,7 @@ class TransformersBackend:
         self._limits: GenerationLimits | None = None
         self._store: PrefixStore | None = None
         self._store_version: object = None
-        self._num_weights = model.num_parameters()
+        self._num_weights = sum(weight.numel() for weight in model.parameters())
         # measured when it is needed; of no layers where prompts are computed whole
         self._shape: KeyValueShape | None = None
 
