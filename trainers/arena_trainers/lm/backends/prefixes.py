@@ -18,7 +18,11 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from arena_trainers.lm.backends.cached_steps import forward_with_cache
+from arena_trainers.lm.backends.cached_steps import (
+    cached_steps_are_exact,
+    forward_with_cache,
+    key_value_shape,
+)
 from arena_trainers.lm.backends.forward_pass import evaluating, without_adapters
 from arena_trainers.lm.backends.key_values import (
     BatchCache,
@@ -37,12 +41,15 @@ from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
 # on one core, and 1,000 on a GPU
 PASS = 256
 
+# multiplications and additions; a pass of fewer costs less than looking up what is known
+LEAST_PRODUCTS = 10**8
+
 
 class PrefilledBatch(NamedTuple):
     """Prompts after their forward pass.
 
     Attributes:
-        logits: [R, V], of the next token.
+        logits: [R, num_tail, V], of what follows each of the last tokens.
         mask: int64[R, L], 0 at padding.
         cache: of their L places.
     """
@@ -64,7 +71,7 @@ def prefixes_are_exact(model: PreTrainedModel, shape: KeyValueShape) -> bool:
         texts = [np.array([2, 3, 4, 5, 2]), np.array([3, 4])]
         with evaluating(model):
             store.prefill(model, [texts[0][:2], texts[1][:1]])
-            in_parts = store.prefill(model, texts).logits
+            in_parts = store.prefill(model, texts).logits[:, -1]
             at_once = torch.cat(
                 [
                     model(
@@ -81,6 +88,18 @@ def prefixes_are_exact(model: PreTrainedModel, shape: KeyValueShape) -> bool:
         )
         _gaps[inner] = logprob_gap((in_parts - at_once).abs(), inner.dtype)
     return _gaps[inner] <= tolerance(inner.dtype)
+
+
+def pays(model: PreTrainedModel, num_tokens: int) -> bool:
+    """Whether it is worth looking up what is known of texts of so many tokens."""
+    num_weights = sum(weight.numel() for weight in model.parameters())
+    return 2 * num_weights * num_tokens >= LEAST_PRODUCTS
+
+
+def divisible_shape(model: PreTrainedModel) -> KeyValueShape | None:
+    """The model's keys and values of a token; None if it cannot compute texts in parts."""
+    shape = key_value_shape(model) if cached_steps_are_exact(model) else None
+    return shape if shape and prefixes_are_exact(model, shape) else None
 
 
 class CachedText(NamedTuple):
@@ -148,9 +167,8 @@ class PrefixStore:
 
         Args:
             model: with the weights of the store.
-            prompts: distinct, each of at least `num_tail` tokens.
-            num_tail: the last tokens of each prompt whose logits are asked for; they are
-                computed again. The logits are those of all these places then, [R, num_tail, V].
+            prompts: distinct.
+            num_tail: the last tokens of each prompt, which are computed again for their logits.
             room: tokens that will follow in each row.
         """
         self.tree.begin_use()
@@ -193,7 +211,7 @@ class PrefixStore:
 
     def _open_part(self, tokens: Tokens, num_open: int) -> Segment:
         """A text as a segment after what is known of it, but at least of `num_open` tokens."""
-        _, slots = self.tree.find(tokens[: len(tokens) - num_open])
+        _, slots = self.tree.find(tokens[: max(len(tokens) - num_open, 0)])
         return Segment(tokens, slots)
 
     def _compute_shared(
@@ -226,7 +244,7 @@ class PrefixStore:
         """Prompts of which the same is known."""
         groups: dict[int, Alike] = {}
         for ids in prompts:
-            node, known = self.tree.find(ids[: len(ids) - num_tail])
+            node, known = self.tree.find(ids[: max(len(ids) - num_tail, 0)])
             groups.setdefault(id(node), Alike([], len(known))).texts.append(ids)
         return list(groups.values())
 
@@ -276,10 +294,7 @@ class PrefixStore:
             cache,
             (CachedText(row, part.tokens, end) for row, part in enumerate(segments)),
         )
-        logits = output.logits[:, -num_logits:]
-        return PrefilledBatch(
-            logits if num_logits > 1 else logits[:, 0], mask_tensor, cache
-        )
+        return PrefilledBatch(output.logits[:, -num_logits:], mask_tensor, cache)
 
     def _take(self, num: int) -> NDArray[np.int64]:
         """Free slots; drops what was used longest ago if there are none."""
