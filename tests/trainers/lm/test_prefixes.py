@@ -45,7 +45,8 @@ SAMPLING = Sampling(6, end_ids=(1, 2, 3, 4))
 def worth_it(monkeypatch):
     """A tiny model's prompts would not be kept."""
     monkeypatch.setattr(prefixes, "LEAST_PRODUCTS", 0)
-    monkeypatch.setattr(prefixes, "PASS", 8)
+    monkeypatch.setattr(prefixes, "PASS_PRODUCTS", 0)
+    monkeypatch.setitem(prefixes.WEIGHT_TOKENS, "cpu", 8)
 
 
 @pytest.fixture

@@ -37,9 +37,11 @@ from arena_trainers.lm.backends.prefix_tree import (
 )
 from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
 
-# a forward pass more pays if it saves this many tokens; between 20 for a model of 135 M weights
-# on one core, and 1,000 on a GPU
-PASS = 256
+# what a forward pass costs besides its tokens: multiplications and additions in the time of its
+# Python and small operations, and tokens in the time that reading the weights takes
+PASS_PRODUCTS = 4 * 10**7
+
+WEIGHT_TOKENS = {"cpu": 16, "cuda": 256}
 
 # multiplications and additions; a pass of fewer costs less than looking up what is known
 LEAST_PRODUCTS = 10**8
@@ -67,7 +69,9 @@ def prefixes_are_exact(model: PreTrainedModel, shape: KeyValueShape) -> bool:
     """True if prompts give the same logits in parts as at once; measured once of each model."""
     inner = without_adapters(model)
     if inner not in _gaps:
-        store = PrefixStore(shape, model.device, max_slots=64, max_tokens=64, pad_id=0)
+        store = PrefixStore(
+            shape, model.device, max_slots=64, max_tokens=64, pass_tokens=64, pad_id=0
+        )
         texts = [np.array([2, 3, 4, 5, 2]), np.array([3, 4])]
         with evaluating(model):
             store.prefill(model, [texts[0][:2], texts[1][:1]])
@@ -92,8 +96,17 @@ def prefixes_are_exact(model: PreTrainedModel, shape: KeyValueShape) -> bool:
 
 def pays(model: PreTrainedModel, num_tokens: int) -> bool:
     """Whether it is worth looking up what is known of texts of so many tokens."""
-    num_weights = sum(weight.numel() for weight in model.parameters())
-    return 2 * num_weights * num_tokens >= LEAST_PRODUCTS
+    return 2 * _num_weights(model) * num_tokens >= LEAST_PRODUCTS
+
+
+def tokens_of_pass(model: PreTrainedModel) -> int:
+    """The tokens whose computation takes as long as a forward pass of few tokens."""
+    weight_tokens = WEIGHT_TOKENS.get(model.device.type, WEIGHT_TOKENS["cuda"])
+    return weight_tokens + PASS_PRODUCTS // max(2 * _num_weights(model), 1)
+
+
+def _num_weights(model: PreTrainedModel) -> int:
+    return sum(weight.numel() for weight in model.parameters())
 
 
 def divisible_shape(model: PreTrainedModel) -> KeyValueShape | None:
@@ -141,6 +154,7 @@ class PrefixStore:
         device: of the model.
         max_slots: most tokens in the pool. A batch with more goes beyond it.
         max_tokens: most tokens of a forward pass; a single text may be longer.
+        pass_tokens: tokens that a forward pass more has to save.
         pad_id: fills rows up.
     """
 
@@ -151,10 +165,12 @@ class PrefixStore:
         *,
         max_slots: int,
         max_tokens: int,
+        pass_tokens: int,
         pad_id: int,
     ) -> None:
         self.pool, self.tree = KeyValuePool(shape, device), PrefixTree()
         self.max_slots, self.max_tokens, self.pad_id = max_slots, max_tokens, pad_id
+        self.pass_tokens = pass_tokens
 
     def prefill(
         self,
@@ -175,7 +191,7 @@ class PrefixStore:
         self._compute_shared(model, prompts, num_tail)
         segments = [self._open_part(ids, num_tail) for ids in prompts]
         lengths = [segment.length for segment in segments]
-        *long_groups, width_group = padding_groups(lengths)
+        *long_groups, width_group = padding_groups(lengths, self.pass_tokens)
         width = max(lengths[i] for i in width_group)
         long = [i for group in long_groups for i in group]
         self._compute(
@@ -235,7 +251,7 @@ class PrefixStore:
                 (len(texts) - 1) * segment.length
                 for (texts, _), segment in zip(groups, segments, strict=True)
             )
-            if num_saved >= PASS:
+            if num_saved >= self.pass_tokens:
                 self._compute(model, segments)
 
     def _by_known_beginning(
@@ -251,7 +267,7 @@ class PrefixStore:
     def _compute(self, model: PreTrainedModel, segments: Sequence[Segment]) -> None:
         """Computes segments, those of similar length together."""
         lengths = [segment.length for segment in segments]
-        for group in padding_groups(lengths):
+        for group in padding_groups(lengths, self.pass_tokens):
             chunk: list[Segment] = []
             width = 0
             for i in group:
@@ -335,17 +351,17 @@ def _longer_beginnings(group: Alike, num_tail: int) -> list[Alike]:
     return longer
 
 
-def padding_groups(lengths: Sequence[int]) -> list[list[int]]:
-    """Rows in groups of similar length, the longest first: padding costs less than a pass more.
+def padding_groups(lengths: Sequence[int], max_padding: int) -> list[list[int]]:
+    """Rows in groups of similar length, the longest first.
 
-    >>> padding_groups([1000, 10, 990, 12])
+    >>> padding_groups([1000, 10, 990, 12], max_padding=20)
     [[0, 2], [3, 1]]
     """
     groups: list[list[int]] = []
     longest = padding = 0
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         padding += longest - lengths[i]
-        if not groups or padding > PASS:
+        if not groups or padding > max_padding:
             groups.append([])
             longest, padding = lengths[i], 0
         groups[-1].append(i)

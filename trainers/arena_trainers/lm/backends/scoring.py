@@ -18,7 +18,12 @@ from arena_trainers.lm.backends.memory import (
     default_max_tokens,
 )
 from arena_trainers.lm.backends.padding import left_padded
-from arena_trainers.lm.backends.prefixes import PrefixStore, divisible_shape, pays
+from arena_trainers.lm.backends.prefixes import (
+    PrefixStore,
+    divisible_shape,
+    pays,
+    tokens_of_pass,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -78,6 +83,7 @@ def _store_of(
         model.device,
         max_slots=limits.max_kept,
         max_tokens=max_tokens,
+        pass_tokens=tokens_of_pass(model),
         pad_id=pad_id,
     )
 

@@ -42,6 +42,7 @@ from arena_trainers.lm.backends.prefixes import (
     PrefixStore,
     divisible_shape,
     pays,
+    tokens_of_pass,
 )
 from arena_trainers.lm.backends.sampling import SeededSampler, StepObserver
 
@@ -211,6 +212,7 @@ class TransformersBackend:
                 model.device,
                 max_slots=limits.max_kept,
                 max_tokens=limits.max_tokens,
+                pass_tokens=tokens_of_pass(model),
                 pad_id=self.pad_id,
             )
         return self._store
