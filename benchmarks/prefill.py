@@ -11,16 +11,20 @@ Both ways play the same episodes with the same model, one after the other, in tu
 | `with / each once` | 1 if each beginning is computed once |
 | `seconds` | CPU seconds of generation, prompts and replies: `with / without` |
 
+`--scoring` measures exact NashConv instead: each prompt with each of its legal replies.
+
     OMP_NUM_THREADS=1 python benchmarks/prefill.py
+    OMP_NUM_THREADS=1 python benchmarks/prefill.py --scoring --games kuhn_poker leduc_poker
     OMP_NUM_THREADS=1 python benchmarks/prefill.py --model smollm2 --episodes 8 --repeats 1 --games tic_tac_toe
 """
 
 import argparse
 import random
 import statistics
+import sys
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,8 +32,9 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 import arena_envs
+from arena_eval.exploit import exploitability, requests_of
 from arena_trainers.lm import LMPolicy
-from arena_trainers.lm.backends import Generated, Prompts, Sampling
+from arena_trainers.lm.backends import Generated, Prompts, Sampling, prefixes
 from arena_trainers.lm.backends import transformers as backend_module
 from arena_trainers.lm.backends.sampling import SeededSampler
 from arena_trainers.lm.backends.transformers import TransformersBackend
@@ -44,7 +49,6 @@ class Scripted(SeededSampler):
     """Draws as usual, and gives the tokens of scripted replies."""
 
     replies: Sequence[Sequence[int]] = ()  # of the whole batch
-    places: Sequence[int] = ()  # of its rows, by seed
     is_prefill = True
 
     def draw(
@@ -58,13 +62,6 @@ class Scripted(SeededSampler):
         return torch.tensor([ids[step] for ids in replies], device=drawn.device)
 
 
-class Measured(NamedTuple):
-    """What a run computed."""
-
-    computed: int
-    seconds: float
-
-
 class ScriptedBackend:
     """The model's backend, with scripted replies; counts the tokens of prompts that it computes."""
 
@@ -73,7 +70,7 @@ class ScriptedBackend:
     def __init__(self, policy: LMPolicy, num_tokens: int, keeps: bool) -> None:
         self.inner = TransformersBackend(policy.model, policy.pad_id)
         if not keeps:
-            self.inner._num_weights = 0  # so that no prompt is worth keeping
+            self.inner._shapes = [None]
         self.policy, self.num_tokens = policy, num_tokens
         self.rng = random.Random(0)
         self.fillers = [i for i in range(20) if i not in policy.eos_ids]
@@ -157,6 +154,45 @@ def num_once(calls: Sequence[tuple[Prompts, list[list[int]]]]) -> int:
     return total
 
 
+def scoring_line(name: str, game: str, repeats: int) -> str:
+    """A line of the table, of exact NashConv."""
+    options = PromptOptions("answer")
+    model, tokenizer = model_of(name, game, options)
+    policy = LMPolicy(model, tokenizer, prompt=options)
+    rules = arena_envs.make_game(game)
+    requests = requests_of(rules, options).values()
+    rows = [
+        (policy.prompt_ids(request), policy.chat.ids(request.wrap(text)))
+        for request in requests
+        for text in request.legal
+    ]
+    counts = {True: 0, False: 0}
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    forward = type(model).forward
+    for _ in range(repeats):
+        for keeps in counts:
+            counts[keeps] = 0
+
+            def counted(*args: Any, keeps: bool = keeps, **inputs: Any) -> Any:
+                counts[keeps] += inputs["input_ids"].numel()
+                return forward(model, *args, **inputs)
+
+            prefixes.LEAST_PRODUCTS = 0 if keeps else 10**20
+            model.forward = counted
+            start = time.process_time()
+            nash_conv = exploitability(policy, rules).nash_conv
+            seconds[keeps].append(time.process_time() - start)
+            print(f"NashConv {nash_conv:.9f}", file=sys.stderr)
+    once = num_once([([prompt for prompt, _ in rows], [ids for _, ids in rows])])
+    ratio = statistics.median(
+        ours / plain for ours, plain in zip(*seconds.values(), strict=True)
+    )
+    total = sum(len(prompt) for prompt, _ in rows)
+    cells = " | ".join(f"{n:,}" for n in (total, once, *counts.values()))
+    shares = f"{counts[True] / once:.2f} | {counts[True] / counts[False]:.2f}"
+    return f"| NashConv of {game} | {cells} | {shares} | {ratio:.2f} |"
+
+
 def model_of(
     name: str, game: str, options: PromptOptions
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -207,6 +243,7 @@ def main() -> None:
     parser.add_argument("--histories", nargs="+", default=["state", "transcript"])
     parser.add_argument("--episodes", type=int, default=64, help="a multiple of 8")
     parser.add_argument("--reply", type=int, default=20, help="tokens of a reply")
+    parser.add_argument("--scoring", action="store_true", help="exact NashConv")
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -217,6 +254,10 @@ def main() -> None:
         "| with / each once | with / without | seconds, with / without |\n"
         "|---|---|---|---|---|---|---|---|"
     )
+    if args.scoring:
+        for game in args.games:
+            print(scoring_line(args.model, game, args.repeats), flush=True)
+        return
     for game in args.games:
         for history in args.histories:
             row = line(

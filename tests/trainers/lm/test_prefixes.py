@@ -13,8 +13,8 @@ from transformers import (
 )
 
 import arena_envs
-from arena_trainers.lm import LMPolicy
-from arena_trainers.lm.backends import Sampling, prefixes, transformers
+from arena_trainers.lm import LMPolicy, reply_logprobs
+from arena_trainers.lm.backends import Sampling, prefixes
 from arena_trainers.lm.backends.memory import GenerationLimits
 from arena_trainers.lm.backends.prefix_tree import PrefixTree
 from arena_trainers.lm.backends.transformers import TransformersBackend
@@ -44,8 +44,9 @@ SAMPLING = Sampling(6, end_ids=(1, 2, 3, 4))
 @pytest.fixture(autouse=True)
 def worth_it(monkeypatch):
     """A tiny model's prompts would not be kept."""
-    monkeypatch.setattr(transformers, "LEAST_PRODUCTS", 0)
-    monkeypatch.setattr(prefixes, "PASS", 8)
+    monkeypatch.setattr(prefixes, "LEAST_PRODUCTS", 0)
+    monkeypatch.setattr(prefixes, "PASS_PRODUCTS", 0)
+    monkeypatch.setitem(prefixes.WEIGHT_TOKENS, "cpu", 8)
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_episodes_are_those_without_a_cache(history, game, monkeypatch):
         return play(game, policy, range(2), num_samples=3)
 
     kept = episodes()
-    monkeypatch.setattr(transformers, "LEAST_PRODUCTS", 10**18)
+    monkeypatch.setattr(prefixes, "LEAST_PRODUCTS", 10**18)
     anew = episodes()
     for one, two in zip(kept, anew, strict=True):
         assert [t.token_ids for t in one.turns] == [t.token_ids for t in two.turns]
@@ -207,6 +208,24 @@ def test_a_sliding_window_is_computed_anew():
     backend = TransformersBackend(model, 0)
     check_rounds(model, backend)
     assert backend._store is None
+
+
+def test_scoring_replies_computes_each_prompt_once(model, monkeypatch):
+    """The shared head, what each prompt adds, and the last tokens of each row."""
+    rng = np.random.default_rng(0)
+    head = rng.integers(5, 60, 40).tolist()
+    prompts = [[*head, *rng.integers(5, 60, 20).tolist()] for _ in range(4)]
+    rows = [(prompt, [5 + n] * (1 + n)) for prompt in prompts for n in range(3)]
+    how = 0.7, 0, [1, 2]
+    with torch.no_grad():
+        reply_logprobs(model, rows, *how)  # the model is measured
+        tokens = computed_tokens(model, monkeypatch)
+        scores = reply_logprobs(model, rows, *how)
+        # learning the shape takes 2; the last tokens are those of the longest reply, and 1
+        assert sum(tokens) <= 2 + 40 + 4 * 20 + 12 * 4 + 8
+        monkeypatch.setattr(prefixes, "LEAST_PRODUCTS", 10**18)
+        anew = reply_logprobs(model, rows, *how)
+    assert scores == pytest.approx(anew, abs=1e-5)
 
 
 def test_a_tree_finds_the_longest_beginning():

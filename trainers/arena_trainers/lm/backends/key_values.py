@@ -64,6 +64,9 @@ class BufferedLayer(DynamicLayer):
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `DynamicLayer.update`."""
+        if key_states.dtype != self.dtype:  # as under autocast
+            self.dtype = key_states.dtype
+            self.buffers = [buffer.to(self.dtype) for buffer in self.buffers]
         start = self.get_seq_length()
         stop = start + key_states.shape[-2]
         if stop > self.buffers[0].shape[1]:
@@ -178,4 +181,4 @@ class KeyValuePool:
         )
         for tensors, layer in zip(self._tensors, cache.layers, strict=True):
             for tensor, buffer in zip(tensors, layer.buffers, strict=True):
-                tensor.index_copy_(0, slot, buffer[row, place])
+                tensor.index_copy_(0, slot, buffer[row, place].to(tensor.dtype))

@@ -27,7 +27,7 @@ class StartedBatch(Protocol):
 
     @property
     def logits(self) -> torch.Tensor:
-        """[R, V], of the next token."""
+        """[R, N, V], the last of which are of the next token."""
         ...
 
     @property
@@ -79,9 +79,10 @@ def generate_replies(
     Returns:
         int64[B, T]; anything after a reply's end.
     """
-    logits, mask, cache = batch.logits, batch.mask, batch.cache
+    logits, mask, cache = batch.logits[:, -1], batch.mask, batch.cache
     device = logits.device
     row_of = row_of.copy()
+    end_ids = np.array(sampling.end_ids)
     is_open = np.ones(len(row_of), dtype=bool)
     ended: list[EndedReply] = []  # and still in the cache
     tokens = np.zeros((len(row_of), sampling.max_new_tokens), np.int64)
@@ -89,21 +90,24 @@ def generate_replies(
         replies = np.flatnonzero(is_open)
         drawn = sampler.draw(logits, row_of[replies], replies).cpu().numpy()
         tokens[replies, step] = drawn
-        ends = np.isin(drawn, sampling.end_ids)
+        ends = (drawn[:, None] == end_ids).any(axis=1)
         if step + 1 == sampling.max_new_tokens:
             ends[:] = True
         is_open[replies[ends]] = False
-        ended += [
-            EndedReply(int(reply), int(row_of[reply]), tokens[reply, : step + 1])
-            for reply in replies[ends]
-        ]
+        if on_end is not None:
+            ended += [
+                EndedReply(int(reply), int(row_of[reply]), tokens[reply, : step + 1])
+                for reply in replies[ends]
+            ]
         if ends.all():
             break
         replies, drawn = replies[~ends], drawn[~ends]
         rows = len(logits)
-        pairs = np.stack([row_of[replies], drawn])
-        (parents, ids), place = np.unique(pairs, axis=1, return_inverse=True)
-        if len(np.unique(parents)) == len(parents) >= KEEP * rows:
+        pairs = row_of[replies] * logits.shape[1] + drawn  # as one number
+        pairs, place = np.unique(pairs, return_inverse=True)
+        parents, ids = np.divmod(pairs, logits.shape[1])
+        is_branching = bool((parents[1:] == parents[:-1]).any())
+        if len(parents) >= KEEP * rows and not is_branching:
             row_ids = np.zeros(rows, np.int64)  # any token where a reply has ended
             row_ids[parents] = ids
         else:

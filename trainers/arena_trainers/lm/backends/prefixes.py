@@ -18,7 +18,11 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from arena_trainers.lm.backends.cached_steps import forward_with_cache
+from arena_trainers.lm.backends.cached_steps import (
+    cached_steps_are_exact,
+    forward_with_cache,
+    key_value_shape,
+)
 from arena_trainers.lm.backends.forward_pass import evaluating, without_adapters
 from arena_trainers.lm.backends.key_values import (
     BatchCache,
@@ -33,16 +37,21 @@ from arena_trainers.lm.backends.prefix_tree import (
 )
 from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
 
-# a forward pass more pays if it saves this many tokens; between 20 for a model of 135 M weights
-# on one core, and 1,000 on a GPU
-PASS = 256
+# what a forward pass costs besides its tokens: multiplications and additions in the time of its
+# Python and small operations, and tokens in the time that reading the weights takes
+PASS_PRODUCTS = 4 * 10**7
+
+WEIGHT_TOKENS = {"cpu": 16, "cuda": 256}
+
+# multiplications and additions; a pass of fewer costs less than looking up what is known
+LEAST_PRODUCTS = 10**8
 
 
 class PrefilledBatch(NamedTuple):
     """Prompts after their forward pass.
 
     Attributes:
-        logits: [R, V], of the next token.
+        logits: [R, num_tail, V], of what follows each of the last tokens.
         mask: int64[R, L], 0 at padding.
         cache: of their L places.
     """
@@ -60,11 +69,13 @@ def prefixes_are_exact(model: PreTrainedModel, shape: KeyValueShape) -> bool:
     """True if prompts give the same logits in parts as at once; measured once of each model."""
     inner = without_adapters(model)
     if inner not in _gaps:
-        store = PrefixStore(shape, model.device, max_slots=64, max_tokens=64, pad_id=0)
+        store = PrefixStore(
+            shape, model.device, max_slots=64, max_tokens=64, pass_tokens=64, pad_id=0
+        )
         texts = [np.array([2, 3, 4, 5, 2]), np.array([3, 4])]
         with evaluating(model):
             store.prefill(model, [texts[0][:2], texts[1][:1]])
-            in_parts = store.prefill(model, texts).logits
+            in_parts = store.prefill(model, texts).logits[:, -1]
             at_once = torch.cat(
                 [
                     model(
@@ -81,6 +92,27 @@ def prefixes_are_exact(model: PreTrainedModel, shape: KeyValueShape) -> bool:
         )
         _gaps[inner] = logprob_gap((in_parts - at_once).abs(), inner.dtype)
     return _gaps[inner] <= tolerance(inner.dtype)
+
+
+def pays(model: PreTrainedModel, num_tokens: int) -> bool:
+    """Whether it is worth looking up what is known of texts of so many tokens."""
+    return 2 * _num_weights(model) * num_tokens >= LEAST_PRODUCTS
+
+
+def tokens_of_pass(model: PreTrainedModel) -> int:
+    """The tokens whose computation takes as long as a forward pass of few tokens."""
+    weight_tokens = WEIGHT_TOKENS.get(model.device.type, WEIGHT_TOKENS["cuda"])
+    return weight_tokens + PASS_PRODUCTS // max(2 * _num_weights(model), 1)
+
+
+def _num_weights(model: PreTrainedModel) -> int:
+    return sum(weight.numel() for weight in model.parameters())
+
+
+def divisible_shape(model: PreTrainedModel) -> KeyValueShape | None:
+    """The model's keys and values of a token; None if it cannot compute texts in parts."""
+    shape = key_value_shape(model) if cached_steps_are_exact(model) else None
+    return shape if shape and prefixes_are_exact(model, shape) else None
 
 
 class CachedText(NamedTuple):
@@ -122,6 +154,7 @@ class PrefixStore:
         device: of the model.
         max_slots: most tokens in the pool. A batch with more goes beyond it.
         max_tokens: most tokens of a forward pass; a single text may be longer.
+        pass_tokens: tokens that a forward pass more has to save.
         pad_id: fills rows up.
     """
 
@@ -132,10 +165,12 @@ class PrefixStore:
         *,
         max_slots: int,
         max_tokens: int,
+        pass_tokens: int,
         pad_id: int,
     ) -> None:
         self.pool, self.tree = KeyValuePool(shape, device), PrefixTree()
         self.max_slots, self.max_tokens, self.pad_id = max_slots, max_tokens, pad_id
+        self.pass_tokens = pass_tokens
 
     def prefill(
         self,
@@ -148,16 +183,15 @@ class PrefixStore:
 
         Args:
             model: with the weights of the store.
-            prompts: distinct, each of at least `num_tail` tokens.
-            num_tail: the last tokens of each prompt whose logits are asked for; they are
-                computed again. The logits are those of all these places then, [R, num_tail, V].
+            prompts: distinct.
+            num_tail: the last tokens of each prompt, which are computed again for their logits.
             room: tokens that will follow in each row.
         """
         self.tree.begin_use()
         self._compute_shared(model, prompts, num_tail)
         segments = [self._open_part(ids, num_tail) for ids in prompts]
         lengths = [segment.length for segment in segments]
-        *long_groups, width_group = padding_groups(lengths)
+        *long_groups, width_group = padding_groups(lengths, self.pass_tokens)
         width = max(lengths[i] for i in width_group)
         long = [i for group in long_groups for i in group]
         self._compute(
@@ -193,7 +227,7 @@ class PrefixStore:
 
     def _open_part(self, tokens: Tokens, num_open: int) -> Segment:
         """A text as a segment after what is known of it, but at least of `num_open` tokens."""
-        _, slots = self.tree.find(tokens[: len(tokens) - num_open])
+        _, slots = self.tree.find(tokens[: max(len(tokens) - num_open, 0)])
         return Segment(tokens, slots)
 
     def _compute_shared(
@@ -217,7 +251,7 @@ class PrefixStore:
                 (len(texts) - 1) * segment.length
                 for (texts, _), segment in zip(groups, segments, strict=True)
             )
-            if num_saved >= PASS:
+            if num_saved >= self.pass_tokens:
                 self._compute(model, segments)
 
     def _by_known_beginning(
@@ -226,14 +260,14 @@ class PrefixStore:
         """Prompts of which the same is known."""
         groups: dict[int, Alike] = {}
         for ids in prompts:
-            node, known = self.tree.find(ids[: len(ids) - num_tail])
+            node, known = self.tree.find(ids[: max(len(ids) - num_tail, 0)])
             groups.setdefault(id(node), Alike([], len(known))).texts.append(ids)
         return list(groups.values())
 
     def _compute(self, model: PreTrainedModel, segments: Sequence[Segment]) -> None:
         """Computes segments, those of similar length together."""
         lengths = [segment.length for segment in segments]
-        for group in padding_groups(lengths):
+        for group in padding_groups(lengths, self.pass_tokens):
             chunk: list[Segment] = []
             width = 0
             for i in group:
@@ -276,10 +310,7 @@ class PrefixStore:
             cache,
             (CachedText(row, part.tokens, end) for row, part in enumerate(segments)),
         )
-        logits = output.logits[:, -num_logits:]
-        return PrefilledBatch(
-            logits if num_logits > 1 else logits[:, 0], mask_tensor, cache
-        )
+        return PrefilledBatch(output.logits[:, -num_logits:], mask_tensor, cache)
 
     def _take(self, num: int) -> NDArray[np.int64]:
         """Free slots; drops what was used longest ago if there are none."""
@@ -320,17 +351,17 @@ def _longer_beginnings(group: Alike, num_tail: int) -> list[Alike]:
     return longer
 
 
-def padding_groups(lengths: Sequence[int]) -> list[list[int]]:
-    """Rows in groups of similar length, the longest first: padding costs less than a pass more.
+def padding_groups(lengths: Sequence[int], max_padding: int) -> list[list[int]]:
+    """Rows in groups of similar length, the longest first.
 
-    >>> padding_groups([1000, 10, 990, 12])
+    >>> padding_groups([1000, 10, 990, 12], max_padding=20)
     [[0, 2], [3, 1]]
     """
     groups: list[list[int]] = []
     longest = padding = 0
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         padding += longest - lengths[i]
-        if not groups or padding > PASS:
+        if not groups or padding > max_padding:
             groups.append([])
             longest, padding = lengths[i], 0
         groups[-1].append(i)

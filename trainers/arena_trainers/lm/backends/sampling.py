@@ -182,6 +182,8 @@ def draw_tokens(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
     >>> draw_tokens(torch.tensor([[1.0, 0.0, 1.0]]), half).item()
     2
     """
+    if weights.shape[1] <= BLOCK:
+        return _invert_cumulative(weights, number)[0]
     num_missing = -weights.shape[1] % BLOCK
     if num_missing:
         weights = torch.nn.functional.pad(weights, (0, num_missing))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from arena_trainers.lm.backends.forward_pass import (
@@ -11,8 +12,18 @@ from arena_trainers.lm.backends.forward_pass import (
     positions,
     reads_padding,
 )
-from arena_trainers.lm.backends.memory import chunks_by_length, default_max_tokens
+from arena_trainers.lm.backends.memory import (
+    GenerationLimits,
+    chunks_by_length,
+    default_max_tokens,
+)
 from arena_trainers.lm.backends.padding import left_padded
+from arena_trainers.lm.backends.prefixes import (
+    PrefixStore,
+    divisible_shape,
+    pays,
+    tokens_of_pass,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -28,7 +39,8 @@ def reply_logprobs(
 ) -> list[float]:
     """Log-probability of each reply after its prompt, whichever token ends it.
 
-    The vocabulary is scored at the replies' positions alone.
+    The vocabulary is scored at the replies' positions alone. What texts begin with alike, such as
+    the prompt of several replies, is computed once.
 
     Args:
         model: the language model.
@@ -44,33 +56,77 @@ def reply_logprobs(
     lengths = [len(reply) for _, reply in rows]
     logprobs = [0.0] * len(rows)
     sizes = [len(ids) for ids in sequences]
+    store = _store_of(model, sum(sizes), max_tokens, pad_id)
     alike = reads_padding(model)
     for chunk in chunks_by_length(sizes, [0] * len(rows), max_tokens, alike):
-        inputs = left_padded([sequences[i] for i in chunk], pad_id, model.device)
+        texts = [sequences[i] for i in chunk]
         chunk_lengths = [lengths[i] for i in chunk]
-        values = _chunk_logprobs(model, inputs, chunk_lengths, temperature, eos_ids)
+        with evaluating(model):
+            logits = _last_logits(model, store, texts, max(chunk_lengths) + 1, pad_id)
+        ids, _ = left_padded(texts, pad_id, model.device)
+        values = _chunk_logprobs(logits, ids, chunk_lengths, temperature, eos_ids)
         for i, value in zip(chunk, values, strict=True):
             logprobs[i] = value
     return logprobs
 
 
-def _chunk_logprobs(
+def _store_of(
+    model: "PreTrainedModel", num_tokens: int, max_tokens: int, pad_id: int
+) -> PrefixStore | None:
+    """What is kept of texts from chunk to chunk; None if the model computes each anew."""
+    shape = divisible_shape(model) if pays(model, num_tokens) else None
+    if shape is None:
+        return None
+    limits = GenerationLimits.of(model, model.device)
+    return PrefixStore(
+        shape,
+        model.device,
+        max_slots=limits.max_kept,
+        max_tokens=max_tokens,
+        pass_tokens=tokens_of_pass(model),
+        pad_id=pad_id,
+    )
+
+
+def _last_logits(
     model: "PreTrainedModel",
-    inputs: tuple[torch.Tensor, torch.Tensor],
+    store: PrefixStore | None,
+    texts: Sequence[Sequence[int]],
+    num: int,
+    pad_id: int,
+) -> torch.Tensor:
+    """[B, num, V], the logits of the last tokens of texts."""
+    if store is not None:
+        arrays = [np.array(ids) for ids in texts]
+        return store.prefill(model, arrays, num_tail=num).logits
+    input_ids, attention_mask = left_padded(texts, pad_id, model.device)
+    output: Any = model(
+        input_ids=input_ids,
+        attention_mask=attention_mask,
+        **last_logits(model, num),
+        **positions(model, attention_mask),
+    )
+    logits: torch.Tensor = output.logits[:, -num:]
+    return logits
+
+
+def _chunk_logprobs(
+    logits: torch.Tensor,
+    input_ids: torch.Tensor,
     lengths: Sequence[int],
     temperature: float,
     eos_ids: Sequence[int],
 ) -> list[float]:
-    """`reply_logprobs` of rows of `left_padded`, whose replies have these lengths."""
-    input_ids, attention_mask = inputs
+    """`reply_logprobs` of rows.
+
+    Args:
+        logits: [B, longest + 1, V], of the last tokens.
+        input_ids: int64[B, L], padded on the left.
+        lengths: of the replies.
+        temperature: divides the logits.
+        eos_ids: tokens that end a reply.
+    """
     longest = max(lengths)
-    with evaluating(model):
-        logits: Any = model(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            **last_logits(model, longest + 1),
-            **positions(model, attention_mask),
-        ).logits[:, -longest - 1 :]
     logprobs = (logits.float() / temperature).log_softmax(dim=-1)  # [B, longest + 1, V]
     targets = input_ids[:, input_ids.shape[1] - longest :]  # at the right edge
     picked = logprobs[:, :-1].gather(2, targets[..., None])[..., 0]

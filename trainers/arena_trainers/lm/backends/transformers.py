@@ -22,7 +22,6 @@ from arena_trainers.lm.backends.cached_steps import (
     dynamic_cache,
     forward_with_cache,
     generate_cache_is_exact,
-    key_value_shape,
 )
 from arena_trainers.lm.backends.forward_pass import (
     evaluating,
@@ -41,12 +40,11 @@ from arena_trainers.lm.backends.padding import left_padded
 from arena_trainers.lm.backends.prefixes import (
     CachedText,
     PrefixStore,
-    prefixes_are_exact,
+    divisible_shape,
+    pays,
+    tokens_of_pass,
 )
 from arena_trainers.lm.backends.sampling import SeededSampler, StepObserver
-
-# multiplications and additions; a pass of fewer costs less than looking up what is known
-LEAST_PRODUCTS = 10**8
 
 GenerateContext = Callable[[], AbstractContextManager[PreTrainedModel]]
 T = TypeVar("T")
@@ -91,9 +89,9 @@ class TransformersBackend:
         self._limits: GenerationLimits | None = None
         self._store: PrefixStore | None = None
         self._store_version: object = None
-        self._num_weights = model.num_parameters()
-        # measured when it is needed; of no layers where prompts are computed whole
-        self._shape: KeyValueShape | None = None
+        self._shapes: list[KeyValueShape | None] | None = (
+            None  # one, once it is measured
+        )
 
     def forget_episodes(self) -> None:
         """Frees what is kept between the turns of episodes."""
@@ -198,24 +196,23 @@ class TransformersBackend:
             model: with these weights.
             num_tokens: of the prompts.
         """
-        if 2 * self._num_weights * num_tokens < LEAST_PRODUCTS:
+        if not pays(model, num_tokens):
             return None
-        if self._shape is None:
-            shape = key_value_shape(model) if cached_steps_are_exact(model) else None
-            if shape is None or not prefixes_are_exact(model, shape):
-                shape = KeyValueShape((), torch.float32)
-            self._shape = shape
-        if not self._shape.layers:
+        if self._shapes is None:
+            self._shapes = [divisible_shape(model)]
+        (shape,) = self._shapes
+        if shape is None:
             return None
         version, limits = weights_version(model), self._limits
         if self._store is None or version != self._store_version:
             limits = limits or GenerationLimits.of(model, model.device)
             self._store_version = version
             self._store = PrefixStore(
-                self._shape,
+                shape,
                 model.device,
                 max_slots=limits.max_kept,
                 max_tokens=limits.max_tokens,
+                pass_tokens=tokens_of_pass(model),
                 pad_id=self.pad_id,
             )
         return self._store
@@ -233,7 +230,7 @@ class TransformersBackend:
             [tokens.tolist() for tokens in prompts], self.pad_id, model.device
         )
         output = forward_with_cache(model, ids, mask)
-        batch = WholePrompts(output.logits[:, -1], mask, dynamic_cache(model, output))
+        batch = WholePrompts(output.logits, mask, dynamic_cache(model, output))
         return generate_replies(model, batch, row_of, sampler, sampling)
 
     def _generate_with_transformers(
