@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch.nn import Module
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from trl.models.utils import disable_gradient_checkpointing
 
@@ -38,9 +37,9 @@ from arena_trainers.train.score.packing import (
     IGNORED,
     PackedRow,
     distinct_rows,
+    joined_replies,
     model_inputs,
     packed_rows,
-    unpacked,
 )
 from arena_trainers.train.score.reference import importance_ratio, reference_logprobs
 from arena_trainers.train.score.scores import TokenScores
@@ -288,7 +287,7 @@ class Forward:
         compute_entropy: bool,
     ) -> TokenScores:
         inner = self.inner(model)
-        scores_by_row: dict[int, list[torch.Tensor]] = {}
+        chunk_scores: list[tuple[torch.Tensor, ...]] = []
         sizes = []  # tokens, padding included
         for chunk in chunks:
             longest_prompt = max(len(row.prompt) for row in chunk)
@@ -313,7 +312,7 @@ class Forward:
                     compute_entropy,
                     use_reentrant=False,
                 )
-            scores_by_row.update(unpacked(scores, chunk))
+            chunk_scores.append(scores)
         if self.kept.end(sizes[-1]):
             self.trainer.note(
                 {
@@ -321,9 +320,10 @@ class Forward:
                     "arena/memory/kept_tokens": float(self.kept.max_tokens or 0),
                 }
             )
-        in_order = [scores_by_row[i] for i in range(len(scores_by_row))]
-        columns = zip(*in_order, strict=True)
-        logprobs, entropies, *values = (_padded(column, width) for column in columns)
+        logprobs, entropies, *values = (
+            joined_replies(column, chunks, width)
+            for column in zip(*chunk_scores, strict=True)
+        )
         return TokenScores(
             logprobs, entropies if compute_entropy else None, None, *values
         )
@@ -337,8 +337,7 @@ class Forward:
         self, model: Any, packed: list[PackedRow], compute_entropy: bool
     ) -> tuple[torch.Tensor, ...]:
         """Log-probabilities, entropies (or zeros) and values, if there is a head, float32[N, T]."""
-        inputs = model_inputs(packed)
-        inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
+        inputs = model_inputs(packed, self.accelerator.device)
         tail = inputs["shift_labels"].shape[1]
         if self.trainer.learners is not None:
             model = self.trainer.learners.use(packed[0].learner, model)
@@ -401,12 +400,6 @@ def plain_scores(
     finite = logprobs.clamp(min=-1e4)  # as 0 times minus infinity is NaN
     entropies = -(logprobs.exp() * finite).sum(dim=-1)
     return label_logprobs.masked_fill(labels == IGNORED, 0.0), entropies
-
-
-def _padded(rows: Sequence[torch.Tensor], width: int) -> torch.Tensor:
-    """float32[B, width] of rows that may be shorter; 0 on the right."""
-    joined = pad_sequence(list(rows), batch_first=True)
-    return torch.nn.functional.pad(joined, (0, width - joined.shape[1]))
 
 
 def _for_all_rows(
