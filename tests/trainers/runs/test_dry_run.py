@@ -163,6 +163,15 @@ def test_a_machine_of_another_form_is_refused(machine, message):
         machine_of(machine)
 
 
+def test_play_that_outlasts_the_patience_of_processes_is_refused():
+    given = {"machine": {"gpus": 2, "memory": 80}, "ddp_timeout": 5}
+    text = " ".join(" ".join(lines("qwen3-0.6b", **given)).split())
+    assert "as play of a batch takes about" in text
+    assert "give --ddp_timeout" in text
+    one = {"machine": {"gpus": 1, "memory": 80}, "ddp_timeout": 5}
+    assert "as play of a batch" not in " ".join(lines("qwen3-0.6b", **one))
+
+
 def test_rows_of_conversations_hold_all_replies_of_their_seat():
     """Kuhn poker: a seat replies once or twice; 1,000 tokens each, as far as random play is shorter."""
     given = {"layout": "trajectory", "history": "transcript", "games": ["kuhn_poker"]}

@@ -55,7 +55,7 @@ def activation_bytes(
     if not passes.adapted:  # the gradient of the words' weights in float32
         head += FLOAT * config.vocab_size * sizes.hidden
     again = num_tokens * layer if passes.checkpointing else 0.0
-    return num_tokens * kept + max(head, again)
+    return float(num_tokens * kept + max(head, again))
 
 
 def _layer_bytes(config: PreTrainedConfig, passes: Passes) -> float:

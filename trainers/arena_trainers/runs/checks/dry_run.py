@@ -27,6 +27,7 @@ from arena_trainers.runs.checks.memory import (
     USABLE,
     Method,
     assumptions,
+    check_timeout,
     gpu_settings,
     hours,
     needed,
@@ -129,6 +130,11 @@ def plan_lines(
         lines.append("use_cpu: no table of GPUs, and no estimate of hours")
     else:
         lines += gpu_table(method, step_size, args.max_steps)
+        cards = [gpu for gpu in GPUS if gpu.gib >= method.machine.memory] or [GPUS[-1]]
+        timeout = args.ddp_timeout
+        refused += _refusals(
+            [lambda: check_timeout(method, step_size, cards[0], timeout)]
+        )
     refused += [fits_not] if fits_not else []
     assumed = assumptions(method)
     if by_server(args) and not method.machine.server:

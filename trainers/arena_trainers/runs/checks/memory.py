@@ -172,8 +172,9 @@ def gpu_settings(method: Method, step_size: StepSize, gib: int) -> GpuSettings:
     if method.has_start:
         left = usable - sum(start_memory(method).values())
         room = min(room, OF_FREE * left)
-    limits = {"passes": method.passes, "least": LEAST, "most": MOST_TOKENS}
-    tokens = most_tokens(method.config, room, **limits)
+    tokens = most_tokens(
+        method.config, room, method.passes, least=LEAST, most=MOST_TOKENS
+    )
     share = int(100 * (1 - OF_FREE) * free / (gib * GIB)) / 100  # rounded down
     play_room, batch = (1 - OF_FREE) * free, step_size.batch
     if method.engine:
@@ -252,6 +253,24 @@ def hours(
     speed = gpu.flops * UTILISATION
     generation_seconds = read_seconds + play_flop / speed
     return num_steps * generation_seconds / 3600, num_steps * train_flop / speed / 3600
+
+
+def check_timeout(
+    method: Method, step_size: StepSize, gpu: Gpu, ddp_timeout: float
+) -> None:
+    """Raises ValueError if play of a batch takes longer than processes wait for each other.
+
+    Processes have episodes of other lengths, and the one that ends first waits.
+    """
+    if method.machine.processes == 1:
+        return
+    seconds = 3600 * hours(method, step_size, 1, gpu)[0] / step_size.passes
+    if seconds > ddp_timeout:
+        raise ValueError(
+            f"want ddp_timeout of at least {math.ceil(2 * seconds)}, as play of a batch takes "
+            f"about {seconds:.0f} s on {gpu.name}s, got {ddp_timeout:g}; give "
+            f"--ddp_timeout {math.ceil(2 * seconds)}"
+        )
 
 
 def assumptions(method: Method) -> list[str]:
