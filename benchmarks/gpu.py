@@ -138,7 +138,7 @@ def trainer_of(model: Path, folder: Path, lora_r: int = 0, **settings: Any) -> A
 
     options: dict[str, Any] = {
         "output_dir": str(folder),
-        "games": ["tic_tac_toe", "kuhn_poker"],
+        "games": ["kuhn_poker"],
         "episodes_per_step": 16,
         "num_generations": 4,
         "max_steps": 1,
@@ -253,6 +253,7 @@ def lora(tiny: bool, work: Path) -> None:
             saved_model(shape, work / shape),
             work / "run",
             lora_r=32,
+            games=["kuhn_poker"] if tiny else ["tic_tac_toe", "kuhn_poker"],
             episodes_per_step=episodes,
             max_completion_length=length,
             max_steps=3,

@@ -6,7 +6,7 @@ import pytest
 
 import gpu
 
-CHEAP = ("gradient", "full", "small")
+CHEAP = ("full", "small")
 
 
 @pytest.mark.parametrize(
