@@ -12,12 +12,15 @@ from arena_trainers.lm.adapters import count_weights
 from arena_trainers.runs import load_recipe, recipes
 from arena_trainers.runs.checks import dry_run, memory
 from arena_trainers.runs.checks.dry_run import known_config, plan_lines
+from arena_trainers.runs.checks.machine import GPUS, Machine, machine_of
 from arena_trainers.runs.checks.step_size import StepSize
+from arena_trainers.runs.recipe import FRONT
 
 DOCS = Path(__file__).parents[3] / "docs" / "training.md"
-SHOWN = ("marshal-paper", "smollm2", "at-grpo-roles", "marft", "advevo", "kuhn-tiny")
+SHOWN = ("marshal", "smollm2", "at-grpo-roles", "marft", "advevo", "kuhn-tiny")
 FAST = (*SHOWN, "archer", "poad", "ppo")
-STEP = StepSize(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
+STEP = StepSize(8, 1.0, 8, 4.0, 5, 32, 110.0, 140, 100.0, 120, 20)
+A100 = next(gpu for gpu in GPUS if (gpu.name, gpu.gib) == ("A100", 80))
 
 
 @cache
@@ -56,7 +59,7 @@ def method(**changes):
         "engine": False,
         "rescored": False,
     }
-    given |= {"max_tokens": None, "on_cpu": False}
+    given |= {"max_tokens": None, "on_cpu": False, "served": False}
     return memory.Method(config, weights, **(given | changes))
 
 
@@ -80,10 +83,12 @@ def test_the_figures_of_qwen3_are_those_worked_by_hand():
 
 def test_hours_count_the_passes_over_the_weights():
     """32 rows of 110 tokens; 2 FLOP per weight forward, 4 or 2 backward."""
-    flop = 596_049_920 * 32 * 110 / (memory.PEAK * memory.UTILISATION) / 3600
-    assert memory.hours(method(), STEP, 10)[1] == pytest.approx(10 * 6 * flop)
+    flop = 596_049_920 * 32 * 110 / (A100.flops * memory.UTILISATION) / 3600
+    assert memory.hours(method(), STEP, 10, A100)[1] == pytest.approx(10 * 6 * flop)
     adapted = method(adapter=1, checkpointing=True, rescored=True)
-    assert memory.hours(adapted, STEP, 10)[1] == pytest.approx(10 * 8 * flop)
+    assert memory.hours(adapted, STEP, 10, A100)[1] == pytest.approx(10 * 8 * flop)
+    four = method(machine=Machine(gpus=4))
+    assert memory.hours(four, STEP, 10, A100)[1] == pytest.approx(10 * 6 / 4 * flop)
 
 
 def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
@@ -95,7 +100,7 @@ def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
             sum(memory.play_memory(method()).values())
             + fit.share * fit.gib * memory.GIB
         )
-        used += fit.tokens * method().token_bytes
+        used += method(engine=True).activations(fit.tokens)
         assert used <= memory.USABLE * fit.gib * memory.GIB
 
 
@@ -123,15 +128,59 @@ def test_recipes_of_agents_have_a_plan_with_the_tiny_model(name):
     assert text[-1] == "- nothing"
 
 
-@pytest.mark.parametrize("name", [r for r in recipes() if r.startswith("qwen3")])
-def test_a_recipe_has_the_settings_that_its_plan_gives_for_its_gpu(name):
-    recipe = load_recipe(name)
-    folder = Path(dry_run.__file__).parents[2] / "recipes" / f"{name}.yaml"
-    gib = re.search(r"one GPU of (\d+ GiB)", folder.read_text())[1]
-    row = next(line for line in plan_of(name) if line.startswith(gib))
-    _, _, tokens, share, _ = row.split()
-    assert int(tokens) == recipe["max_tokens_per_forward"]
-    assert float(share) == recipe["vllm_gpu_memory_utilization"]
+@pytest.mark.parametrize("name", [r for r in recipes() if "machine" in load_recipe(r)])
+def test_a_recipe_fits_the_machine_that_it_names(name):
+    text = " ".join("\n".join(plan_of(name)).split())
+    assert "on each that trains (fits; calculated)" in text
+    assert "on a GPU of the machine" not in text
+
+
+def test_the_front_recipes_name_their_machines():
+    machines = {name: load_recipe(name).get("machine") for name in FRONT}
+    assert {m["memory"] for m in machines.values() if m} == {80}
+    assert machines["marshal"]["gpus"] == 8
+    assert machines["qwen3-4b"]["gpus"] == 1
+
+
+def test_a_machine_that_is_too_small_is_refused():
+    given = {"machine": {"gpus": 1, "memory": 24}}
+    text = " ".join(" ".join(lines("qwen3-4b", **given)).split())
+    assert "(does not fit; calculated)" in text
+    assert "want at most 22.08 GiB on a GPU of the machine, got" in text
+
+
+@pytest.mark.parametrize(
+    ("machine", "message"),
+    [
+        ({"gpu": 1}, "machine has no option 'gpu'; did you mean 'gpus'"),
+        ({"gpus": 0}, "want an integer gpus in machine from 1 to 8, got 0"),
+        ({"gpus": 2, "server": 2}, "want an integer server in machine from 0 to 1"),
+        ({"split": "fsdp"}, "want split in machine true or false, got 'fsdp'"),
+    ],
+)
+def test_a_machine_of_another_form_is_refused(machine, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        machine_of(machine)
+
+
+def test_play_that_outlasts_the_patience_of_processes_is_refused():
+    given = {"machine": {"gpus": 2, "memory": 80}, "ddp_timeout": 5}
+    text = " ".join(" ".join(lines("qwen3-0.6b", **given)).split())
+    assert "as play of a batch takes about" in text
+    assert "give --ddp_timeout" in text
+    one = {"machine": {"gpus": 1, "memory": 80}, "ddp_timeout": 5}
+    assert "as play of a batch" not in " ".join(lines("qwen3-0.6b", **one))
+
+
+def test_rows_of_conversations_hold_all_replies_of_their_seat():
+    """Kuhn poker: a seat replies once or twice; 1,000 tokens each, as far as random play is shorter."""
+    given = {"layout": "trajectory", "history": "transcript", "games": ["kuhn_poker"]}
+    given |= {"max_completion_length": 1000, "use_cpu": True, "bf16": False}
+    text = "\n".join(lines("kuhn-tiny", **given))
+    mean, longest = map(
+        int, re.search(r"^rows +(\d+) .* (\d+) at", text, re.M).groups()
+    )
+    assert 500 < mean < 1000 < 2000 < longest < 2100
 
 
 def test_the_page_shows_what_the_command_prints():
@@ -206,7 +255,7 @@ def test_the_command_takes_options_and_says_what_is_wrong(arena_here, tmp_path):
     assert "38,752; trained: all" in done.stdout
     other = [*("train", "qwen3-0.6b", "--dry-run"), "--max_steps", "7"]
     done = arena_here(*other, cwd=tmp_path)
-    assert "7 steps on one GPU" in done.stdout
+    assert "hours: of 7 steps" in " ".join(done.stdout.split())
     assert done.returncode == 2  # its model is not on this machine
     assert "--dry-run" in arena_here("train", "--help").stdout
     assert list(tmp_path.iterdir()) == []
@@ -247,7 +296,7 @@ def test_a_game_that_is_listed_again_shows_who_plays():
 
 
 def test_a_run_on_several_games_of_the_suite_shows_the_table_to_fill():
-    text = plan_of("marshal-paper")
+    text = plan_of("marshal")
     command = "arena compare lm:models/Qwen3-4B lm:RUN/model --suite mars"
     assert command in " ".join(text)
     rows = [line.split() for line in text if line.endswith("-        -")]

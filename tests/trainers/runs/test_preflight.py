@@ -313,7 +313,7 @@ def test_other_games_of_the_tiny_model_find_their_own_reply_length():
 def test_another_estimator_leaves_out_options_of_the_recipe_and_says_so(
     credit, args, told
 ):
-    request = read_request(["marshal-paper", "--credit", credit])
+    request = read_request(["marshal", "--credit", credit])
     assert request.settings.get("credit_args") == args
     assert request.note.endswith(told)
     assert bool(request.note) == bool(told)

@@ -42,8 +42,8 @@ class StandIn(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, folder):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, folder, port=0):
+        super().__init__(("127.0.0.1", port), Handler)
         self.folder = folder
         self.models = {"policy": model_of(folder)}
         self.version, self.mode, self.lora = "default", "processed_logprobs", 8

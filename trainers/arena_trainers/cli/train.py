@@ -14,7 +14,7 @@ from arena_envs import extras
 from arena_envs.trust import named_only, no_code
 from arena_trainers.checkpoint import newest_checkpoint, step_of
 from arena_trainers.cli.errors import usage_errors
-from arena_trainers.cli.train_help import HELP, print_train_help
+from arena_trainers.cli.train_help import HELP, RECIPES, print_train_help, recipe_list
 from arena_trainers.cli.train_request import (
     Request,
     imports_line,
@@ -24,7 +24,7 @@ from arena_trainers.cli.train_request import (
 from arena_trainers.finite import Diverged, how_to_begin_anew
 from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
-from arena_trainers.runs import code
+from arena_trainers.runs import code, launch
 from arena_trainers.runs.checks import preflight
 from arena_trainers.runs.folder import CONFIG, START, start_arguments
 from arena_trainers.runs.recipe import load_recipe
@@ -56,6 +56,9 @@ def train(
         with usage_errors():
             print_train_help(arguments)
         return
+    if arguments == [RECIPES]:
+        typer.echo(recipe_list())
+        return
     is_main = os.environ.get("RANK", "0") == "0"
     with usage_errors():
         request = read_request(arguments)
@@ -67,7 +70,27 @@ def train(
             return
         if request.note and is_main:
             typer.echo(request.note, err=True)
+        with usage_errors():
+            status = _launched(request, arguments)
+        if status is not None:
+            raise typer.Exit(status)
         _run(request, is_main)
+
+
+def _launched(request: Request, arguments: list[str]) -> int | None:
+    """The status of the processes that the option `machine` has started; None if it starts none."""
+    settings = request.settings
+    if is_loop(settings) or is_offline(settings) or not settings.get("machine"):
+        return None
+    job, args = preflight.read_options(settings)
+    if not launch.starts_processes(job):
+        return None
+    words = list(arguments)
+    if not request.resume and "output_dir" not in request.overrides:
+        words += ["--output-dir", str(request.folder)]
+    return launch.launch(
+        job, args, words, request.folder, lambda text: typer.echo(text, err=True)
+    )
 
 
 def announce_code(request: Request, is_main: bool) -> None:

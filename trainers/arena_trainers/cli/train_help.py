@@ -22,10 +22,12 @@ from arena_trainers.options import GROUPS, Option, options_of
 from arena_trainers.runs import code
 from arena_trainers.runs.recipe import (
     DEFAULT_RECIPE,
+    FRONT,
     MODEL_RECIPE,
     ROUNDS,
     load_recipe,
     recipes,
+    summary_of,
 )
 from arena_trainers.runs.round_settings import START_OPTIONS, is_loop
 from arena_trainers.runs.row_settings import row_options, trainer_options
@@ -33,6 +35,7 @@ from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.settings import listed_options
 
 HELP = ("-h", "--help", "--help-all")
+RECIPES = "--recipes"  # alone, lists them
 WIDTH = 80
 _COLUMN = 30  # column in which the help of an option begins
 _OF_TRL = {name: text for names in HELP_OF_TRL.values() for name, text in names.items()}
@@ -45,6 +48,7 @@ which learns Kuhn poker on a CPU in minutes.
 
 RECIPE is a YAML file of options, or one of
 {recipes}.
+arena train --recipes lists all, those of papers too.
 The default is {default!r}; with --model it is {model!r}.
 Options override the recipe. Values are YAML; lists may be written a,b.
 
@@ -109,6 +113,31 @@ RUN = (
 )
 
 
+def recipe_list() -> str:
+    """All recipes, each with what it is."""
+    of_papers = [name for name in recipes() if "http" in summary_of(name)]
+    others = [name for name in recipes() if name not in (*FRONT, *of_papers)]
+    front_papers = [name for name in of_papers if name not in FRONT]
+    groups = {
+        "To begin with": FRONT,
+        "Others": others,
+        "Of papers, checked with a tiny model": front_papers,
+    }
+    lines = list[str]()
+    for title, names in groups.items():
+        lines += ["", f"{title}:"]
+        for name in names:
+            head, text = f"  {name.ljust(22)}", summary_of(name)
+            lines += textwrap.wrap(
+                head + text,
+                WIDTH,
+                subsequent_indent=" " * 24,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+    return "\n".join(lines[1:])
+
+
 def print_train_help(arguments: Sequence[str]) -> None:
     """Prints the help page for a command line with `--help` or `--help-all`.
 
@@ -160,7 +189,7 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
     del options_by_name["output_dir"], options_by_name["resume_from_checkpoint"]
     options_by_name = {option.name: option for option in RUN} | options_by_name
     usage = USAGE.format(
-        recipes=textwrap.fill(", ".join(recipes()), WIDTH, break_on_hyphens=False),
+        recipes=textwrap.fill(", ".join(FRONT), WIDTH, break_on_hyphens=False),
         default=DEFAULT_RECIPE,
         model=MODEL_RECIPE,
         recipe=recipe,

@@ -1,7 +1,9 @@
 """Recipes, and the command lines that override their options."""
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from arena_envs.registration import games
 DEFAULT_RECIPE = "kuhn-tiny"
 MODEL_RECIPE = "pretrained"  # where a model is given and no recipe
 ROUNDS = "rounds"
+# The recipes to begin with; each is believed to start on the machine that it names.
+FRONT = ("kuhn-tiny", "smollm2", "qwen3-0.6b", "qwen3-1.7b", "qwen3-4b", "marshal")
 
 
 def recipes() -> list[str]:
@@ -22,6 +26,14 @@ def recipes() -> list[str]:
     return sorted(
         name.removesuffix(".yaml") for name in names if name.endswith(".yaml")
     )
+
+
+def summary_of(name: str) -> str:
+    """What an embedded recipe is: the first sentence of its comment."""
+    text = (files("arena_trainers") / "recipes" / f"{name}.yaml").read_text("utf-8")
+    lines = takewhile(lambda line: line.startswith("# "), text.splitlines())
+    comment = " ".join(line[2:] for line in lines)
+    return re.split(r"(?<!et al)\.(?: |$)", comment)[0]
 
 
 def load_recipe(path: str) -> dict[str, Any]:

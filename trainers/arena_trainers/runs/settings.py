@@ -16,6 +16,7 @@ from arena_trainers.options import (
     unknown_option,
     with_texts,
 )
+from arena_trainers.runs.checks.machine import machine_of
 from arena_trainers.train.checks import check_warm_start
 from arena_trainers.train.together import check_together
 
@@ -73,6 +74,14 @@ class JobConfig:
         group="Model",
         help="Layers that get an adapter, such as q_proj,v_proj; all linear layers "
         "but the output by default.",
+    )
+    machine: dict[str, Any] = option(
+        {},
+        group="Model",
+        help="The machine that --dry-run plans for, such as {gpus: 8, memory: 80} (GiB of "
+        "each). With server: 4, `arena train` starts a vLLM server on the first four GPUs, and "
+        "a process on each of the others; with split: true they split the weights by "
+        "FSDP2.",
     )
     warm_start_steps: int = option(
         0,
@@ -191,6 +200,7 @@ class JobConfig:
 
     def __post_init__(self) -> None:
         check_declared(self)
+        machine_of(self.machine)
         if self.warm_start_teacher is not None and self.warm_start_steps == 0:
             raise ValueError(
                 f"warm_start_teacher={self.warm_start_teacher!r} needs a supervised "

@@ -117,18 +117,14 @@ def bytes_per_token(
         checkpointing: as for `default_max_tokens`.
         scored: whether the vocabulary is scored at the token.
     """
-    hidden, layers = config.hidden_size, config.num_hidden_layers
-    heads = getattr(config, "num_attention_heads", 1)
-    head_dim = getattr(config, "head_dim", None) or hidden // heads
-    keys = getattr(config, "num_key_value_heads", None) or heads
-    inner = getattr(config, "intermediate_size", None) or 4 * hidden
-    experts = getattr(config, "num_experts_per_tok", None)
-    if experts:  # of a mixture, each with its own width
-        inner = experts * (getattr(config, "moe_intermediate_size", None) or inner)
-    layer = 8 * hidden + 4 * (heads + 2 * keys) * head_dim + 4 * inner
+    sizes = layer_sizes(config)
+    query_width, key_width = sizes.query_width, sizes.key_width
+    layer = 8 * sizes.hidden + 4 * (query_width + 2 * key_width) + 4 * sizes.inner
     num_numbers = layer
     if training:
-        num_numbers = layers * hidden + layer if checkpointing else layers * layer
+        num_numbers = sizes.layers * layer
+        if checkpointing:
+            num_numbers = sizes.layers * sizes.hidden + layer
     if scored:
         num_numbers += 4 * min(config.vocab_size, TILE)
     return int(FLOAT * num_numbers)
@@ -136,10 +132,41 @@ def bytes_per_token(
 
 def cached_bytes_per_token(config: "PreTrainedConfig") -> int:
     """Bytes of a token's keys and values in float32."""
+    sizes = layer_sizes(config)
+    return int(FLOAT * 2 * sizes.layers * sizes.key_width)
+
+
+class LayerSizes(NamedTuple):
+    """The sizes of the layers of a model.
+
+    Attributes:
+        hidden: width of the states between layers.
+        layers: how many there are.
+        query_width: of all heads of queries together.
+        key_width: of all heads of keys together, which is that of values.
+        inner: width of the feed-forward part, of all experts of a token together.
+    """
+
+    hidden: int
+    layers: int
+    query_width: int
+    key_width: int
+    inner: int
+
+
+def layer_sizes(config: "PreTrainedConfig") -> LayerSizes:
+    """The sizes of a model's layers, by its configuration."""
+    hidden = config.hidden_size
     heads = getattr(config, "num_attention_heads", 1)
+    head_dim = getattr(config, "head_dim", None) or hidden // heads
     keys = getattr(config, "num_key_value_heads", None) or heads
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-    return int(FLOAT * 2 * config.num_hidden_layers * keys * head_dim)
+    inner = getattr(config, "intermediate_size", None) or 4 * hidden
+    experts = getattr(config, "num_experts_per_tok", None)
+    if experts:  # of a mixture, each with its own width
+        inner = experts * (getattr(config, "moe_intermediate_size", None) or inner)
+    return LayerSizes(
+        hidden, config.num_hidden_layers, heads * head_dim, keys * head_dim, inner
+    )
 
 
 def free_memory(device: torch.device) -> int:

@@ -5,6 +5,7 @@ Nothing is loaded and nothing is trained.
 
 import json
 import math
+import os
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,13 +21,16 @@ from arena_trainers.lm import adapters, model_memory
 from arena_trainers.lm.backends.memory import free_memory
 from arena_trainers.lm.chat import Chat, chat_of
 from arena_trainers.lm.models import download_of, find_model
+from arena_trainers.runs.checks.machine import GPUS, Machine, machine_of
 from arena_trainers.runs.checks.memory import (
     GIB,
-    GPU_SIZES,
+    USABLE,
     Method,
     assumptions,
+    check_timeout,
     gpu_settings,
     hours,
+    needed,
     play_memory,
     start_memory,
 )
@@ -86,8 +90,8 @@ ESTIMATED_NOTE = (
     f"prompts: {CHARACTERS_PER_TOKEN:g} characters per token, as no tokenizer is here"
 )
 SERVER_NOTE = (
-    "vllm_mode 'server': its GPU holds the KV cache and a copy of the weights; the figures of "
-    "generation here are those of transformers"
+    "vllm_mode 'server': a GPU outside this plan holds the KV cache and a copy of the weights; its "
+    "hours are those of a card like the others"
 )
 SHOWN_TOKENS = (
     4096  # tokens whose activations are shown where memory decides how many run
@@ -117,22 +121,23 @@ def plan_lines(
         games, args, args.max_completion_length or MAX_REPLY_TOKENS, encode
     )
     lines = _size_lines(job, args, method, step_size, games)
+    fits_not = None
+    if job.machine and not args.use_cpu:
+        text, fits_not = machine_verdict(method, step_size, args)
+        lines += _hanging("machine".ljust(LABEL), text)
     lines += ["", *memory_table(method, step_size), ""]
     if args.use_cpu:
         lines.append("use_cpu: no table of GPUs, and no estimate of hours")
     else:
-        generating, training = hours(method, step_size, args.max_steps)
-        text = (
-            f"{args.max_steps} steps on one GPU: {generating:.1f} hours of generation, "
-            f"{training:.1f} of training"
+        lines += gpu_table(method, step_size, args.max_steps)
+        cards = [gpu for gpu in GPUS if gpu.gib >= method.machine.memory] or [GPUS[-1]]
+        timeout = args.ddp_timeout
+        refused += _refusals(
+            [lambda: check_timeout(method, step_size, cards[0], timeout)]
         )
-        lines += [
-            *gpu_table(method, step_size),
-            "",
-            *_hanging("time".ljust(LABEL), text),
-        ]
+    refused += [fits_not] if fits_not else []
     assumed = assumptions(method)
-    if by_server(args):
+    if by_server(args) and not method.machine.server:
         assumed.insert(0, SERVER_NOTE)
     if any(isinstance(source, dict) for source in job.columns.values()):
         assumed.append(REWARD_MODEL_NOTE)
@@ -245,11 +250,46 @@ def _method(job: JobConfig, args: Draft, config: PreTrainedConfig) -> Method:
         reference=args.beta > 0,
         checkpointing=bool(args.gradient_checkpointing),
         engine=bool(args.use_vllm) and not by_server(args),
+        served=by_server(args),
         rescored=bool(correction) or reused > args.gradient_accumulation_steps,
         max_tokens=args.max_tokens_per_forward,
         on_cpu=bool(args.use_cpu),
         learners=memory_of_learners,
         free=math.inf if device is None else free_memory(device),
+        machine=_machine(job),
+    )
+
+
+def _machine(job: JobConfig) -> Machine:
+    """The machine of the recipe, or as many GPUs as this run has processes."""
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    return machine_of(job.machine or {"gpus": processes})
+
+
+def machine_verdict(
+    method: Method, step_size: StepSize, args: Draft
+) -> tuple[str, str | None]:
+    """The machine with what a process takes on a GPU of it, and a refusal if that is too much."""
+    machine, usable = method.machine, USABLE * method.machine.memory * GIB
+    tokens = args.max_tokens_per_forward or SHOWN_TOKENS
+    share = args.vllm_gpu_memory_utilization
+    parts = needed(method, step_size, tokens, share)
+    if method.has_start:
+        start = start_memory(method)
+        start["activations"] = method.activations(tokens)
+        parts = max(parts, start, key=lambda sizes: sum(sizes.values()))
+    total = sum(parts.values())
+    fits = total <= usable
+    text = (
+        f"{machine}; takes {_gib(total)} of {_gib(usable)} GiB on each that trains "
+        f"({'fits' if fits else 'does not fit'}; calculated)"
+    )
+    if fits:
+        return text, None
+    return text, (
+        f"want at most {_gib(usable)} GiB on a GPU of the machine, got {_gib(total)} ("
+        + ", ".join(f"{part} {_gib(size)}" for part, size in parts.items())
+        + "); give a smaller --max_tokens_per_forward, shorter replies or another --machine"
     )
 
 
@@ -275,6 +315,7 @@ def _size_lines(
         f"{step_size.rows:,} rows and {step_size.tokens:,} tokens",
         "prompts": f"{step_size.prompt_tokens:.0f} tokens on average, {step_size.longest_prompt} at "
         "most in random play",
+        "rows": f"{step_size.row_tokens:.0f} tokens on average, {step_size.longest_row} at most",
         "replies": f"{step_size.longest_reply} tokens at most, {step_size.reply_tokens:.0f} on "
         "average (assumed)",
     }
@@ -300,18 +341,20 @@ def memory_table(method: Method, step_size: StepSize) -> list[str]:
     """The memory of the supervised start and of self-play, by part."""
     start = start_memory(method) if method.has_start else {}
     play = play_memory(method)
-    bound = min(method.max_tokens or SHOWN_TOKENS, step_size.tokens)
+    bound = max(
+        min(method.max_tokens or SHOWN_TOKENS, step_size.tokens), step_size.longest_row
+    )
     name = f"activations of {bound:,} tokens{'' if method.max_tokens else ' *'}"
-    play[name] = float(bound * method.token_bytes)
+    play[name] = method.activations(bound)
     if start:
         start[name] = play[name]
     if method.engine:
         play["vLLM's weights"] = method.engine_bytes
-    rows = [("memory (GiB)", "start", "self-play")]
+    rows = [("memory (GiB) of a process", "start", "self-play")]
     rows += [(part, _gib(start.get(part)), _gib(size)) for part, size in play.items()]
     sums = _gib(sum(start.values()) or None), _gib(sum(play.values()))
     rows.append(("sum, without the KV cache", *sums))
-    cache = step_size.batch * step_size.longest * method.kv_bytes
+    cache = step_size.batch * step_size.longest_row * method.kv_bytes
     rows.append((f"KV cache of {step_size.batch:,} replies at once", "-", _gib(cache)))
     lines = _table(rows)
     if not method.max_tokens:
@@ -342,20 +385,27 @@ def _gib(size: float | None) -> str:
     return f"{size / GIB:,.2f}" if size >= GIB / 100 else f"{size / GIB:.5f}"
 
 
-def gpu_table(method: Method, step_size: StepSize) -> list[str]:
-    """Settings by the size of the GPU."""
-    last = "vllm_gpu_memory_utilization" if method.engine else "rollout_batch_size"
-    heads = ["GPU", "max_tokens_per_forward", last]
-    rows = [tuple([*heads, "replies at once"] if method.engine else heads)]
-    for gib in GPU_SIZES:
-        settings = gpu_settings(method, step_size, gib)
-        cells = [f"{gib} GiB", f"{settings.tokens}", f"{settings.replies}"]
-        if method.engine:
-            cells[2:] = [f"{settings.share:.2f}", f"{settings.replies}"]
-        if not settings.tokens:
-            cells[1:] = ["does not fit", *["-"] * (len(cells) - 2)]
-        rows.append(tuple(cells))
-    return _table(rows)
+def gpu_table(method: Method, step_size: StepSize, num_steps: int) -> list[str]:
+    """Settings and hours by card."""
+    heads = ["GPU", "tokens", "share", "replies at once", "hours: play", "training"]
+    columns = [0, 1, 2, 3, 4, 5] if method.engine else [0, 1, 3, 4, 5]
+    rows = [[heads[i] for i in columns]]
+    for gpu in GPUS:
+        settings = gpu_settings(method, step_size, gpu.gib)
+        cells = [f"{gpu.name}, {gpu.gib} GiB", "does not fit", *["-"] * 4]
+        if settings.tokens:
+            playing, training = hours(method, step_size, num_steps, gpu)
+            cells[1:] = [f"{settings.tokens}", f"{settings.share:.2f}"]
+            cells += [f"{settings.replies}", f"{playing:,.1f}", f"{training:,.1f}"]
+        rows.append([cells[i] for i in columns])
+    legend = f"calculated; tokens: max_tokens_per_forward; hours: of {num_steps} steps"
+    if method.engine:
+        legend += "; share: vllm_gpu_memory_utilization"
+    if (num := method.machine.processes) > 1:
+        legend += f"; on {num} GPUs that train"
+    if method.machine.server:
+        legend += f", {method.machine.server} with the server"
+    return [*_table(rows), *textwrap.wrap(legend, WIDTH)]
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -29,6 +29,7 @@ from arena_trainers.matchmaking import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.by_name import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
 from arena_trainers.runs.folder import check_new
+from arena_trainers.runs.launch import starts_server
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.checks import (
     check_asynchronous,
@@ -155,7 +156,7 @@ def checks(
         lambda: check_save_steps(draft),
         lambda: check_lora(job, draft),
         check_folder,
-        lambda: check_server(draft),
+        lambda: None if starts_server(job, draft) else check_server(draft),
     ]
 
 

@@ -1,5 +1,9 @@
-"""The size of an optimizer step, by random legal play of the games."""
+"""The size of an optimizer step, by random legal play of the games.
 
+Where prompts show earlier replies, those of random play count as long as the recipe's.
+"""
+
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -26,9 +30,11 @@ class StepSize:
         rounds: most turns of an episode, which are asked for one after the other.
         rows: training rows.
         row_tokens: of a row, on average.
+        longest_row: tokens, if every reply is as long as allowed.
         prompt_tokens: of a prompt, on average.
-        longest_prompt: tokens.
+        longest_prompt: tokens, if every reply before it is as long as allowed.
         longest_reply: tokens.
+        at_once: most replies of a process at once, where transformers generates; None for all.
     """
 
     episodes: int
@@ -38,9 +44,11 @@ class StepSize:
     rounds: int
     rows: int
     row_tokens: float
+    longest_row: int
     prompt_tokens: float
     longest_prompt: int
     longest_reply: int
+    at_once: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -51,11 +59,6 @@ class StepSize:
     def reply_tokens(self) -> float:
         """Tokens of a reply, on average."""
         return max(1.0, REPLY_SHARE * self.longest_reply)
-
-    @property
-    def longest(self) -> int:
-        """Tokens of the longest prompt and reply."""
-        return self.longest_prompt + self.longest_reply
 
 
 def step_size_of(
@@ -73,25 +76,32 @@ def step_size_of(
         encode: tokens of a prompt.
     """
     total = sum(plan.weight for plan in plans)
+    reply = max(1.0, REPLY_SHARE * longest_reply)
+    is_trajectory = args.layout == "trajectory"
     turns = tokens = rows = row_tokens = 0.0
     longest = rounds = 0
     for plan in plans:
         share = plan.weight / total / NUM_SAMPLED
         for episode in play(plan.env_fn, RandomPolicy(), range(NUM_SAMPLED)):
+            rounds = max(rounds, len(episode.turns))
             learning_turns = [t for t in episode.turns if plan.learners[t.seat]]
-            lengths = [encode(turn.messages) for turn in learning_turns]
-            last = {
-                turn.seat: n for turn, n in zip(learning_turns, lengths, strict=True)
-            }
-            trained = list(last.values()) if args.layout == "trajectory" else lengths
+            lengths = list[float]()
+            last = dict[int, float]()
+            for turn in learning_turns:
+                short = encode(turn.messages)
+                shown = _shown_replies(turn.messages, is_trajectory, args)
+                lengths.append(short + sum(max(reply - n, 0) for n in shown))
+                longest_prompt = short + sum(max(longest_reply - n, 0) for n in shown)
+                longest = max(longest, math.ceil(longest_prompt))
+                last[turn.seat] = lengths[-1]
+            trained = list(last.values()) if is_trajectory else lengths
             turns += share * len(learning_turns)
             tokens += share * sum(lengths)
             rows += share * len(trained)
             row_tokens += share * sum(trained)
-            longest = max([longest, *lengths])
-            rounds = max(rounds, len(episode.turns))
+    limit = args.vllm_max_model_length if args.use_vllm else None
+    longest_row = min(longest + longest_reply, limit or longest + longest_reply)
     episodes, passes, batch = _batches(args)
-    reply = max(1.0, REPLY_SHARE * longest_reply)
     return StepSize(
         episodes=episodes,
         passes=passes,
@@ -99,11 +109,30 @@ def step_size_of(
         turns=turns,
         rounds=rounds,
         rows=round(episodes * rows),
-        row_tokens=row_tokens / max(rows, 1e-9) + reply,
+        row_tokens=min(row_tokens / max(rows, 1e-9) + reply, longest_row),
+        longest_row=longest_row,
         prompt_tokens=tokens / max(turns, 1e-9),
         longest_prompt=longest,
         longest_reply=longest_reply,
+        at_once=None if args.use_vllm else args.rollout_batch_size,
     )
+
+
+def _shown_replies(
+    messages: Sequence[Message], is_trajectory: bool, args: Draft
+) -> list[float]:
+    """Tokens of the replies of random play that a prompt shows, where the model's are longer.
+
+    Chat templates show earlier replies without their reasoning. A row of a trajectory holds it.
+    """
+    thinks = (args.chat_template_kwargs or {}).get("enable_thinking")
+    if thinks and not is_trajectory:
+        return []
+    return [
+        len(message["content"]) / CHARACTERS_PER_TOKEN
+        for message in messages
+        if message["role"] == "assistant"
+    ]
 
 
 def _batches(args: Draft) -> tuple[int, float, int]:
