@@ -16,12 +16,13 @@ from arena_eval.luck import (
     MIN_FITTED,
     Adjusted,
     Behavior,
-    Draw,
     adjusted_mean,
     adjusted_returns,
     adjusted_to,
+    alike_histories,
     corrections_of,
     draws_of,
+    unseen_corrections,
 )
 from arena_eval.result_rows import ResultRow
 from arena_eval.values import StateValues, values
@@ -80,17 +81,42 @@ class LuckCorrections:
             return {}
         sums = self._sums.setdefault(seat, {})
         new = [episode for episode in episodes if episode.seed not in sums]
-        draws = [self._draws(seat, episode) for episode in new]
-        rows = np.zeros((len(new), len(KINDS)))
+        for episode, row in zip(new, self._rows(seat, new), strict=True):
+            sums[episode.seed] = row
+        return {episode.seed: sums[episode.seed] for episode in episodes}
+
+    def _rows(self, seat: int, episodes: Sequence[Episode]) -> Floats:
+        """float[episodes, kinds]."""
+
+        def behavior_of(player: int, state: Any) -> Behavior | None:
+            policy = self._policy if player == seat else self._opponent
+            return self._behavior(policy, player, state)
+
+        game, draws, histories = self._game, [], []
+        for episode in episodes:
+            steps = steps_of(game, episode)
+            alike = (
+                alike_histories(game, steps, seat, behavior_of)
+                if self._wrapper.env.max_turns is None
+                else []
+            )
+            histories.append(alike)
+            for each in [history.steps for history in alike] or [steps]:
+                draws.append(draws_of(game, each, seat, behavior_of))
+        sums = np.zeros((len(draws), len(KINDS)))
         if any(draws):
             if seat not in self._values:
                 self._values[seat] = values.make(
-                    self.name, game=self._game, seat=seat, opponent=self._other
+                    str(self.name), game=game, seat=seat, opponent=self._other
                 )
-            rows = corrections_of(draws, self._values[seat])
-        for episode, row in zip(new, rows, strict=True):
-            sums[episode.seed] = row
-        return {episode.seed: sums[episode.seed] for episode in episodes}
+            sums = corrections_of(draws, self._values[seat])
+        rows, start = np.zeros((len(episodes), len(KINDS))), 0
+        for row, episode, alike in zip(rows, episodes, histories, strict=True):
+            part = sums[start : start + max(1, len(alike))]
+            start += len(part)
+            result = episode.returns[seat]
+            row[:] = unseen_corrections(alike, part, result) if alike else part[0]
+        return rows
 
     def _chosen_values(self, num_episodes: int) -> str | None:
         if is_small(self._game):
@@ -98,14 +124,6 @@ class LuckCorrections:
         if num_episodes < MIN_FITTED or bot_of(self._policy) is not None:
             return None
         return FITTED_VALUES
-
-    def _draws(self, seat: int, episode: Episode) -> list[Draw]:
-        def behavior_of(player: int, state: Any) -> Behavior | None:
-            policy = self._policy if player == seat else self._opponent
-            return self._behavior(policy, player, state)
-
-        steps = steps_of(self._game, episode)
-        return draws_of(self._game, steps, seat, behavior_of)
 
     def _behavior(self, policy: Policy, player: int, state: Any) -> Behavior | None:
         """Probabilities of a bot or an array; None of other policies and in language games."""
