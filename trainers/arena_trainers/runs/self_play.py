@@ -284,16 +284,16 @@ class SelfPlayRun(Run):
 
     def _evaluate(self) -> None:
         policy, args = self.trainer.matching.learner, self.args
-        table = late = None
+        scores = late = None
         if self.nash_conv_callback is not None:
             late = self.nash_conv_callback.last_quarter_mean()
             # the first game may have been measured at the last step
             step = self.trainer.state.global_step
-            table = self.nash_conv_callback.tables.get(step)
+            scores = self.nash_conv_callback.scores.get(step)
         episodes = []
         for meter in self.meters:
-            episodes.append(meter.measure("after self-play", policy, table))
-            table = None
+            episodes.append(meter.measure("after self-play", policy, scores))
+            scores = None
         outcomes = [meter.outcome(policy) for meter in self.meters]
         self.results = {
             **results_of(outcomes, late),
