@@ -293,3 +293,52 @@ class LuckByLineup:
 
 def _is_in_all(seed: int, by_seat: Mapping[int, Mapping[int, Floats]]) -> bool:
     return all(seed in rows for rows in by_seat.values())
+
+
+class LuckByPair:
+    """The luck of the pairs of a tournament in one game.
+
+    Args:
+        wrapper: the environment with its prompts.
+        policies: by name.
+        values_name: of `arena_eval.values`, or "auto".
+    """
+
+    def __init__(
+        self, wrapper: PromptWrapper, policies: Mapping[str, Policy], values_name: str
+    ) -> None:
+        if values_name != "auto":
+            values.read(values_name)
+        self._wrapper, self._policies = wrapper, policies
+        self._values_name = None if values_name == "auto" else values_name
+        self._luck: dict[tuple[str, str], LuckCorrections] = {}
+
+    def corrections(
+        self, row: str, column: str, episodes: Mapping[int, Sequence[Episode]]
+    ) -> Floats | None:
+        """float[seeds, kinds], mean over the seats of the row's policy; None without values.
+
+        Args:
+            row: name of the evaluated policy.
+            column: of the policy in all other seats.
+            episodes: by seat of the row's policy, in the order of the same seeds.
+        """
+        luck = self.of(row, column)
+        parts = []
+        for seat, played in episodes.items():
+            by_seed = luck.by_seed(seat, played)
+            if not by_seed:
+                return None
+            parts.append([by_seed[episode.seed] for episode in played])
+        return np.asarray(np.mean(parts, axis=0))
+
+    def of(self, row: str, column: str) -> LuckCorrections:
+        """The corrections of a pair."""
+        if (row, column) not in self._luck:
+            self._luck[row, column] = LuckCorrections(
+                self._wrapper,
+                self._policies[row],
+                self._policies[column],
+                self._values_name,
+            )
+        return self._luck[row, column]
