@@ -32,11 +32,12 @@ from numpy.typing import NDArray
 import arena_envs
 from arena_eval.confidence_sequences import (
     MIN_ASYMPTOTIC,
+    PLANNED,
     asymptotic_interval,
     betting_interval,
 )
 from arena_eval.intervals import (
-    hull_interval,
+    adjusted_interval,
     mean_interval,
     paired_interval,
     student_interval,
@@ -142,7 +143,7 @@ def interval_of(law: Law) -> Callable[[Floats], tuple[float, float]]:
         return lambda sample: mean_interval(sample.tolist(), law.low, law.high)
     if law.kind == "paired":
         return lambda sample: paired_interval(sample.tolist(), law.high)
-    return lambda sample: hull_interval(sample, law.low, law.high)
+    return lambda sample: adjusted_interval(sample, law.low, law.high)
 
 
 def rows_of(name: str, law: Law, num_runs: int) -> Iterator[dict[str, Any]]:
@@ -150,6 +151,8 @@ def rows_of(name: str, law: Law, num_runs: int) -> Iterator[dict[str, Any]]:
     rng = np.random.default_rng(1)
     mean, interval = float(law.values @ law.chances), interval_of(law)
     for size in SIZES:
+        if law.kind == "adjusted" and size < PLANNED.min_adjusted:
+            continue  # nothing is printed
         samples = rng.choice(law.values, (num_runs, size), p=law.chances)
         ends = np.array([interval(sample) for sample in samples])
         student = np.array([student_interval(sample) for sample in samples])

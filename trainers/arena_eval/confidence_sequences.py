@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from arena_eval.intervals import (
     LEVEL,
     TAIL,
-    hull_interval,
+    adjusted_interval,
     mean_interval,
     paired_interval,
 )
@@ -154,7 +154,9 @@ def _asymptotic_ends(sample: Floats) -> Ends:
     return mean - width, mean + width
 
 
-PLANNED = IntervalMethods(mean_interval, paired_interval, hull_interval, min_adjusted=8)
+PLANNED = IntervalMethods(
+    mean_interval, paired_interval, adjusted_interval, min_adjusted=10
+)
 ANY_TIME = IntervalMethods(
     betting_interval, betting_paired_interval, asymptotic_interval, MIN_ASYMPTOTIC
 )

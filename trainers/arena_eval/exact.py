@@ -1,8 +1,8 @@
 """Exact returns and results of policies with known action probabilities, by enumeration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from arena_envs.game import (
     CHANCE,
@@ -17,13 +17,14 @@ from arena_eval.baselines import MAX_SOLVED_STATES, is_small
 from arena_eval.exploit import (
     MAX_INFORMATION_STATES,
     SHORT,
+    Scores,
     given_prompts,
     is_tabular,
     reads_no_prompt,
     tabular,
 )
 from arena_eval.result_rows import RESULTS, Result, ResultRow, result_of, scored_on
-from arena_wrappers import Policy, PromptWrapper
+from arena_wrappers import Policy, PromptOptions, PromptWrapper, ScoringPolicy
 from arena_wrappers.policies import without_noise
 
 MAX_UNREAD = 0.01  # of a model's replies; see `ExactEvaluation.outcomes`
@@ -89,13 +90,13 @@ def law_of_endings(
     # states after the same number of actions, with the number of bad replies of each seat
     layer = {(game.initial_state(), (0,) * num_players): 1.0}
     while layer:
-        next_layer: dict[tuple[Any, tuple[int, ...]], float] = {}
+        next_layer: dict[tuple[Hashable, tuple[int, ...]], float] = {}
 
         def go_on(
             state: AnyState,
             num_bad: tuple[int, ...],
             probability: float,
-            following: dict[tuple[Any, tuple[int, ...]], float] = next_layer,
+            following: dict[tuple[Hashable, tuple[int, ...]], float] = next_layer,
         ) -> None:
             if probability > 0:
                 place = state, num_bad
@@ -187,12 +188,26 @@ class ExactEvaluation:
     """
 
     def __init__(
-        self, wrapper: PromptWrapper, seats: Sequence[int], prompt: Mapping[str, Any]
+        self,
+        wrapper: PromptWrapper,
+        seats: Sequence[int],
+        prompt: Mapping[str, object],
     ) -> None:
         self._wrapper, self._seats, self._prompt = wrapper, seats, prompt
         self._game = wrapper.env.game
         self._behaviors: dict[tuple[int, int | None], Mapping[Key, Behavior]] = {}
         self._policies: list[Policy] = []  # keeps the ids in `_behaviors` unique
+
+    def note(self, policy: Policy, scores: Scores) -> None:
+        """Takes what a policy does from its scores of all seats, so that it is not asked."""
+        table, illegal = scores
+        for seat in range(self._game.num_players):
+            self._behaviors[id(policy), seat] = {
+                key: Behavior(row, mass)
+                for (key, row), mass in zip(table.items(), illegal, strict=True)
+                if key[0] == seat
+            }
+        self._policies.append(policy)
 
     def outcomes(
         self, policy: Policy, opponent: Policy | Literal["self"]
@@ -251,7 +266,7 @@ class ExactEvaluation:
             for seat in range(self._game.num_players)
         )
 
-    def _options(self, policy: Policy, seat: int) -> Any:
+    def _options(self, policy: Policy, seat: int) -> PromptOptions:
         (options,) = given_prompts([policy], self._prompt)
         return options or self._wrapper.options_of(seat)
 
@@ -261,7 +276,7 @@ class ExactEvaluation:
         key = id(policy), None if is_seat_alike else seat
         if key not in self._behaviors:
             options = SHORT if is_seat_alike else self._options(policy, seat)
-            scoring: Any = policy
+            scoring = cast(ScoringPolicy, policy)
             seats = None if is_seat_alike else [seat]
             table, illegal = tabular(scoring, self._game, options, seats)
             self._behaviors[key] = {

@@ -29,7 +29,7 @@ from arena_wrappers.records import replacing
 
 Array = NDArray[np.float32]
 
-FORMAT = 1  # of the cache; another number fits anew
+FORMAT = 2  # of the cache; another number fits anew
 NUM_STATES = 40_000  # of all games that are played
 MAX_ACTIONS = 80_000  # of these games, so that long ones take no minutes
 MAX_GAMES = 8_000
@@ -114,13 +114,19 @@ def state_features(game: AnyGame, state: AnyState) -> Array:
 def free_bots(game: AnyGame, seat: int, opponent: Policy | None) -> list[Bot]:
     """A bot for each seat, none of which searches."""
     bot = None if opponent is None else bot_of(opponent)
-    if bot is None or _searches(bot):
+    if opponent is None or bot is None or not _plays(opponent):
         bot = make_bot(game.heuristic or "random")
         others: Bot = NoisyBot(bot, NOISE)
     else:
         others = bot
     mine: Bot = NoisyBot(bot, NOISE)
     return [mine if s == seat else others for s in range(game.num_players)]
+
+
+def _plays(opponent: Policy) -> bool:
+    """Whether an opponent plays the free games itself: a bot that does not search."""
+    bot = bot_of(opponent)
+    return bot is not None and not _searches(bot)
 
 
 def _searches(bot: Bot) -> bool:
@@ -231,7 +237,8 @@ def _cache_path(
 ) -> Path:
     folder = os.environ.get("ARENA_CACHE")
     users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    name = "" if opponent is None else opponent.name
+    # opponents that do not play the free games share what was fitted
+    name = "" if opponent is None or not _plays(opponent) else opponent.name
     key = repr((FORMAT, type(game), game, seat, name, max_games))
     digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
     return (Path(folder) if folder else users / "arena") / "values" / f"{digest}.npz"

@@ -11,9 +11,13 @@ where values are good. A value at the end of the game is the return.
 
 AIVAT: Burch, Schmid, Moravcik, Morrill and Bowling, *AIVAT: A New Variance Reduction Technique
 for Agent Evaluation in Imperfect Information Games* (2018), https://arxiv.org/abs/1612.06915.
-It departs from the paper in two points: corrections are summed by kind, each with a coefficient
-from 0 to 1 that other episodes decide, and values are of states, so that nothing is averaged over
-the hidden part of a state.
+It departs from the paper in one point: corrections are summed by kind, each with a coefficient from 0
+to 1 that other episodes decide.
+
+Imaginary observations (`alike_histories`): where all opponents' probabilities are known, a return and
+its corrections are averaged over all histories in which the evaluated seat sees and does the same at
+each of its turns, with the probabilities of chance and the opponents. The seat's own probabilities
+are the same in all of them. What this takes from the return has mean 0, too: the kind "unseen".
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,12 +38,14 @@ from arena_envs.game import (
 from arena_eval.confidence_sequences import PLANNED, IntervalMethods
 
 Floats = NDArray[np.float64]
-Kind = Literal["chance", "opponents", "policy"]  # who draws
+Kind = Literal["chance", "opponents", "policy", "unseen"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 NUM_FOLDS = 5
 MIN_SAVED = 1.05  # times the episodes; less does not help
 MAX_SAVED = 1e6
+MAX_NODES = 2000  # states that are visited for the histories of an episode
+MAX_ALIKE = 200  # such histories
 MIN_FITTED = 50  # episodes from which on coefficients are fitted; fewer have 1
 
 Behavior = tuple[Sequence[float], float]  # of legal actions, sum 1; of an invalid reply
@@ -111,6 +117,109 @@ def draws_of(
     return draws
 
 
+class History(NamedTuple):
+    """A history in which the evaluated seat sees and does what it did in an episode.
+
+    Attributes:
+        weight: probability of all draws that are not the seat's.
+        steps: as of `draws_of`.
+        result: the seat's return.
+    """
+
+    weight: float
+    steps: Sequence[tuple[Any, Any]]
+    result: float
+
+
+def alike_histories(
+    game: AnyGame,
+    steps: Iterable[tuple[Any, Any]],
+    seat: int,
+    behavior_of: BehaviorOf,
+) -> list[History]:
+    """All histories that the seat's own turns do not tell from an episode.
+
+    Empty where an opponent's probabilities are unknown, in games of more than two seats, and
+    where there are more than `MAX_ALIKE`, or more than `MAX_NODES` states to visit. All of
+    these histories say so alike, so that means stay unbiased.
+
+    Args:
+        game: the rules.
+        steps: of the episode, as for `draws_of`.
+        seat: the evaluated one.
+        behavior_of: what a seat does in a state; of opponents alone.
+    """
+    if game.num_players > 2:
+        return []
+    turns = [
+        (game.information_state(state, seat), action)
+        for state, action in steps
+        if game.current_player(state) == seat
+    ]
+    histories: list[History] = []
+    Place = tuple[Any, float, list[tuple[Any, Any]], int]  # of a type
+    stack: list[Place] = [(game.initial_state(), 1.0, [], 0)]
+    num_nodes = 0
+    while stack:
+        state, weight, before, num_turns = stack.pop()
+        num_nodes += 1
+        if num_nodes > MAX_NODES or len(histories) > MAX_ALIKE:
+            return []
+        player = game.current_player(state)
+        if player == TERMINAL:
+            if num_turns == len(turns):
+                result = float(game.returns(state)[seat])
+                histories.append(History(weight, before, result))
+            continue
+        if player == seat:
+            information = game.information_state(state, seat)
+            if num_turns == len(turns) or information != turns[num_turns][0]:
+                continue
+            outcomes = [(turns[num_turns][1], 1.0)]
+            num_turns += 1
+        elif player == CHANCE:
+            outcomes = [*possible_outcomes(game, state)]
+        elif (behavior := behavior_of(player, state)) is None:
+            return []
+        else:
+            shares, invalid = behavior
+            actions = game.legal_actions(state)
+            outcomes = [
+                (action, (1 - invalid) * share)
+                for action, share in zip(actions, shares, strict=True)
+            ]
+            outcomes.append((None, invalid))
+        for action, share in outcomes:
+            after = [*before, (state, action)]
+            if share <= 0:
+                continue
+            if action is not None:
+                following = game.apply(state, action)
+                stack.append((following, weight * share, after, num_turns))
+            elif num_turns == len(turns):
+                result = float(game.forfeit(state, player)[seat])
+                histories.append(History(weight * share, after, result))
+    return histories
+
+
+def unseen_corrections(
+    histories: Sequence[History], sums: Floats, result: float
+) -> Floats:
+    """The corrections of an episode by its histories: float[kinds].
+
+    Args:
+        histories: of `alike_histories`.
+        sums: float[histories, kinds], the corrections of each.
+        result: the seat's return in the episode.
+    """
+    weights = np.array([history.weight for history in histories])
+    weights /= weights.sum()
+    corrections = weights @ sums
+    mean = weights @ np.array([history.result for history in histories])
+    corrections[KINDS.index("unseen")] = result - mean
+    return np.asarray(corrections)
+
+
 def _following(game: AnyGame, state: AnyState, action: AnyAction) -> Any:
     return None if action is None else game.apply(state, action)
 
@@ -164,11 +273,11 @@ def corrections_of(
 def adjusted_returns(returns: Floats, corrections: Floats) -> Floats:
     """Returns less corrections, with a coefficient for each kind.
 
-        c_k = clip(sum_i d_ik (r_i - mean r) / sum_i d_ik^2, 0, 1)
+        c = clip(argmin_c sum_i (r_i - mean r - sum_k c_k d_ik)^2, 0, 1)
 
-    over the episodes of the other folds, so that the coefficient of an episode does not depend on
-    it, and the mean stays unbiased. Corrections of different kinds are uncorrelated, so each kind
-    has a coefficient of its own. Fewer than `MIN_FITTED` episodes have coefficients of 1.
+    of least squares over the episodes of the other folds, so that the coefficient of an episode
+    does not depend on it, and the mean stays unbiased. Fewer than `MIN_FITTED` episodes have
+    coefficients of 1.
 
     Args:
         returns: float[n].
@@ -187,10 +296,9 @@ def adjusted_returns(returns: Floats, corrections: Floats) -> Floats:
 
 def fitted_coefficients(returns: Floats, corrections: Floats) -> Floats:
     """The coefficient of each kind that leaves the least variance, within [0, 1]."""
-    products = corrections.T @ (returns - returns.mean())
-    squares = (corrections**2).sum(axis=0)
-    ratios = np.divide(products, squares, out=np.zeros(len(squares)), where=squares > 0)
-    return np.asarray(ratios.clip(0, 1))
+    # the least norm, so that a kind without corrections has 0
+    solution, *_ = np.linalg.lstsq(corrections, returns - returns.mean(), rcond=None)
+    return np.asarray(solution.clip(0, 1))
 
 
 @dataclass(frozen=True)

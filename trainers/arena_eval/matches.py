@@ -16,7 +16,7 @@ from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_eval.baselines import constants_of, prepared, solver_of
 from arena_eval.confidence_sequences import ANY_TIME, PLANNED
 from arena_eval.exact import ExactEvaluation, ExactOutcome, Seat, exact_row
-from arena_eval.exploit import given_prompts, is_tabular
+from arena_eval.exploit import Scores, given_prompts, is_tabular
 from arena_eval.intervals import import_stats
 from arena_eval.luck import Adjusted
 from arena_eval.measures import measure_of
@@ -297,6 +297,7 @@ class EvaluationPlan:
             on, unless the policy is a free bot. None: no luck is taken out.
         stop: when play against an opponent ends before `num_episodes`; None: never. A budget
             leaves out baselines against opponents that cost something.
+        scores: of the policy with these prompts, if `tabular` has asked for them before.
 
     Attributes:
         num_episodes: episodes of the whole evaluation, with baselines; at most, with `stop`.
@@ -327,6 +328,7 @@ class EvaluationPlan:
         measures: Sequence[str] = (),
         values: str | None = "auto",
         stop: StopRule | None = None,
+        scores: Scores | None = None,
     ) -> None:
         import_stats()  # fails before hours of play
         self._seeds, self._samples = seeds_of(seed, num_episodes), range(num_samples)
@@ -342,6 +344,8 @@ class EvaluationPlan:
         self._is_same = base == policy
         self._opponents = _prepared_opponents(opponents, rules)
         self._exact = ExactEvaluation(self._wrapper, self._seats, self._given)
+        if scores is not None:
+            self._exact.note(self._policy, scores)
         # the most frequent of several samples is no fair draw
         self._stop, self._methods = stop, PLANNED if stop is None else ANY_TIME
         self._luck = LuckByLineup(

@@ -20,12 +20,13 @@ from arena_eval.luck import (
     MIN_FITTED,
     Adjusted,
     Behavior,
-    Draw,
     adjusted_mean,
     adjusted_returns,
     adjusted_to,
+    alike_histories,
     corrections_of,
     draws_of,
+    unseen_corrections,
 )
 from arena_eval.result_rows import ResultRow
 from arena_eval.values import StateValues, values
@@ -84,17 +85,42 @@ class LuckCorrections:
             return {}
         sums = self._sums.setdefault(seat, {})
         new = [episode for episode in episodes if episode.seed not in sums]
-        draws = [self._draws(seat, episode) for episode in new]
-        rows = np.zeros((len(new), len(KINDS)))
+        for episode, row in zip(new, self._rows(seat, new), strict=True):
+            sums[episode.seed] = row
+        return {episode.seed: sums[episode.seed] for episode in episodes}
+
+    def _rows(self, seat: int, episodes: Sequence[Episode]) -> Floats:
+        """float[episodes, kinds]."""
+
+        def behavior_of(player: int, state: Any) -> Behavior | None:
+            policy = self._policy if player == seat else self._opponent
+            return self._behavior(policy, player, state)
+
+        game, draws, histories = self._game, [], []
+        for episode in episodes:
+            steps = steps_of(game, episode)
+            alike = (
+                alike_histories(game, steps, seat, behavior_of)
+                if self._wrapper.env.max_turns is None
+                else []
+            )
+            histories.append(alike)
+            for each in [history.steps for history in alike] or [steps]:
+                draws.append(draws_of(game, each, seat, behavior_of))
+        sums = np.zeros((len(draws), len(KINDS)))
         if any(draws):
             if seat not in self._values:
                 self._values[seat] = values.make(
-                    self.name, game=self._game, seat=seat, opponent=self._other
+                    str(self.name), game=game, seat=seat, opponent=self._other
                 )
-            rows = corrections_of(draws, self._values[seat])
-        for episode, row in zip(new, rows, strict=True):
-            sums[episode.seed] = row
-        return {episode.seed: sums[episode.seed] for episode in episodes}
+            sums = corrections_of(draws, self._values[seat])
+        rows, start = np.zeros((len(episodes), len(KINDS))), 0
+        for row, episode, alike in zip(rows, episodes, histories, strict=True):
+            part = sums[start : start + max(1, len(alike))]
+            start += len(part)
+            result = episode.returns[seat]
+            row[:] = unseen_corrections(alike, part, result) if alike else part[0]
+        return rows
 
     def _chosen_values(self, num_episodes: int) -> str | None:
         if is_small(self._game):
@@ -102,14 +128,6 @@ class LuckCorrections:
         if num_episodes < MIN_FITTED or bot_of(self._policy) is not None:
             return None
         return FITTED_VALUES
-
-    def _draws(self, seat: int, episode: Episode) -> list[Draw]:
-        def behavior_of(player: int, state: AnyState) -> Behavior | None:
-            policy = self._policy if player == seat else self._opponent
-            return self._behavior(policy, player, state)
-
-        steps = steps_of(self._game, episode)
-        return draws_of(self._game, steps, seat, behavior_of)
 
     def _behavior(
         self, policy: Policy, player: int, state: AnyState
@@ -281,3 +299,52 @@ class LuckByLineup:
 
 def _is_in_all(seed: int, by_seat: Mapping[int, Mapping[int, Floats]]) -> bool:
     return all(seed in rows for rows in by_seat.values())
+
+
+class LuckByPair:
+    """The luck of the pairs of a tournament in one game.
+
+    Args:
+        wrapper: the environment with its prompts.
+        policies: by name.
+        values_name: of `arena_eval.values`, or "auto".
+    """
+
+    def __init__(
+        self, wrapper: PromptWrapper, policies: Mapping[str, Policy], values_name: str
+    ) -> None:
+        if values_name != "auto":
+            values.read(values_name)
+        self._wrapper, self._policies = wrapper, policies
+        self._values_name = None if values_name == "auto" else values_name
+        self._luck: dict[tuple[str, str], LuckCorrections] = {}
+
+    def corrections(
+        self, row: str, column: str, episodes: Mapping[int, Sequence[Episode]]
+    ) -> Floats | None:
+        """float[seeds, kinds], mean over the seats of the row's policy; None without values.
+
+        Args:
+            row: name of the evaluated policy.
+            column: of the policy in all other seats.
+            episodes: by seat of the row's policy, in the order of the same seeds.
+        """
+        luck = self.of(row, column)
+        parts = []
+        for seat, played in episodes.items():
+            by_seed = luck.by_seed(seat, played)
+            if not by_seed:
+                return None
+            parts.append([by_seed[episode.seed] for episode in played])
+        return np.asarray(np.mean(parts, axis=0))
+
+    def of(self, row: str, column: str) -> LuckCorrections:
+        """The corrections of a pair."""
+        if (row, column) not in self._luck:
+            self._luck[row, column] = LuckCorrections(
+                self._wrapper,
+                self._policies[row],
+                self._policies[column],
+                self._values_name,
+            )
+        return self._luck[row, column]

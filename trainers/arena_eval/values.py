@@ -12,8 +12,9 @@ Other distributions name theirs in the entry-point group `arena.values`.
 """
 
 import random
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +28,10 @@ from arena_envs.game import (
     random_states,
 )
 from arena_envs.registry import Registry, broken
-from arena_envs.solvers import Key, uniform_table
+from arena_envs.solvers import Key, Table, uniform_table
 from arena_eval.baselines import MAX_SOLVED_STATES, is_small, prepared, solver_of
 from arena_eval.exploit import SHORT, is_tabular, tabular
-from arena_wrappers import Policy
+from arena_wrappers import Policy, ScoringPolicy
 
 Floats = NDArray[np.float64]
 
@@ -118,15 +119,21 @@ def solver_values(game: AnyGame, seat: int, opponent: Policy | None) -> TableVal
             f"want a game of at most {MAX_SOLVED_STATES:,} states for the values 'solver', "
             f"got {game!r:.80}; take 'bots'"
         )
-    spec = solver_of(game)
-    solver: Any = None if spec is None else prepared(spec, game)
-    is_known = solver is not None and is_tabular(solver)
-    table = dict(tabular(solver, game, SHORT)[0] if is_known else uniform_table(game))
+    table = dict(_solver_table(cast(Hashable, game)))
     if opponent is not None and is_tabular(opponent):
-        tabular_opponent: Any = opponent
-        rows = tabular(tabular_opponent, game, SHORT)[0]
+        rows = tabular(cast(ScoringPolicy, opponent), game, SHORT)[0]
         table |= {key: row for key, row in rows.items() if key[0] != seat}
     return TableValues(game, seat, table)
+
+
+@lru_cache(maxsize=2)  # the seats and opponents of an evaluation share it
+def _solver_table(game: AnyGame) -> Table:
+    """What the game's solver plays; uniform random play without one."""
+    spec = solver_of(game)
+    solver = None if spec is None else prepared(spec, game)
+    if solver is None or not is_tabular(solver):
+        return uniform_table(game)
+    return tabular(cast(ScoringPolicy, solver), game, SHORT)[0]
 
 
 def check_values(make: Any, game: AnyGame) -> None:

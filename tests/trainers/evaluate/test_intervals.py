@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from arena_eval.intervals import (
+    adjusted_interval,
     hull_interval,
     mean_interval,
     paired_interval,
@@ -42,6 +43,36 @@ def test_intervals_of_differences_that_are_mostly_zero_hold_the_mean(size: int):
     mean, samples = samples_of(MOSTLY_ZERO, size)
     ends = [paired_interval(sample, 26) for sample in samples]
     assert sum(low <= mean <= high for low, high in ends) >= 0.93 * NUM_RUNS
+
+
+@pytest.mark.parametrize("size", [10, 20, 50])
+def test_intervals_of_means_with_the_luck_taken_out_hold_rare_surprises(size: int):
+    """Of Leduc poker, with imaginary observations."""
+    law = {
+        -0.5: 0.16,
+        0: 0.563,
+        0.5: 0.064,
+        1: 0.05,
+        1.5: 0.013,
+        -1: 0.037,
+        -1.5: 0.036,
+    }
+    law |= {
+        -2: 0.017,
+        -2.5: 0.015,
+        -3: 0.01,
+        -4: 0.025,
+        -5: 0.003,
+        -7: 0.005,
+        -9: 0.003,
+    }
+    mean, samples = samples_of(law, size)
+    ends = [adjusted_interval(sample, -13, 13) for sample in samples]
+    held = sum(low <= mean <= high for low, high in ends)
+    narrow = [hull_interval(sample, -13, 13) for sample in samples]
+    assert held >= 0.93 * NUM_RUNS
+    if size < 50:
+        assert held > sum(low <= mean <= high for low, high in narrow)
 
 
 def test_intervals_of_100_payoffs_are_at_most_a_quarter_wider_than_students():

@@ -11,9 +11,11 @@ from arena_eval.luck import (
     KINDS,
     MIN_FITTED,
     adjusted_returns,
+    alike_histories,
     corrections_of,
     draws_of,
     fitted_coefficients,
+    unseen_corrections,
 )
 
 GAMES = [
@@ -104,6 +106,47 @@ def test_values_that_know_the_return_of_their_own_episode_are_found_to_be_biased
         return lambda states: returns[0] * (1 + wrong_values(states))
 
     assert abs(bias(make_game("kuhn_poker"), own)) > 0.01
+
+
+def unseen_rows(game, invalid=0.0):
+    """Probability, return and corrections of each history, averaged over those alike."""
+
+    def behavior_of(player, state):
+        return None if player == 0 else behavior(game, player, state, invalid)
+
+    for steps, probability, returns in histories(game, invalid):
+        alike = alike_histories(game, steps, 0, behavior_of)
+        draws = [draws_of(game, each.steps, 0, behavior_of) for each in alike]
+        sums = corrections_of(draws, wrong_values)
+        row = unseen_corrections(alike, sums, returns[0])
+        yield probability, returns[0], row, frozenset(map(repr, alike))
+
+
+@pytest.mark.parametrize(("name", "params"), [g for g in GAMES if len(g) == 2][:4])
+@pytest.mark.parametrize("invalid", [0.0, 0.2])
+def test_imaginary_observations_leave_each_kind_unbiased(name, params, invalid):
+    game = make_game(name, **params)
+    if game.num_players > 2 or (invalid and game.kind == "cooperative"):
+        pytest.skip("forfeits and three seats have no such histories")
+    rows = list(unseen_rows(game, invalid))
+    assert sum(p for p, *_ in rows) == pytest.approx(1)
+    for mean in sum(p * row for p, _, row, _ in rows):
+        assert abs(mean) < 1e-12
+
+
+def test_histories_that_a_seat_cannot_tell_apart_have_one_estimate():
+    """The estimates of Kuhn poker differ by its own card and turns alone."""
+    estimates = {}
+    for _, result, row, alike in unseen_rows(make_game("kuhn_poker")):
+        estimates.setdefault(alike, set()).add(round(result - row.sum(), 9))
+    assert all(len(values) == 1 for values in estimates.values())
+    assert len(estimates) < 30
+
+
+def test_an_unknown_opponent_has_no_histories_alike():
+    game = make_game("kuhn_poker")
+    steps = next(iter(histories(game)))[0]
+    assert alike_histories(game, steps, 0, lambda *_: None) == []
 
 
 def sample_of(num: int):

@@ -68,6 +68,34 @@ def test_each_episode_of_an_evaluation_is_a_sign_of_life(args):
     assert len(beats) == 4 + 3 * 2 * 2  # against two opponents, in both seats
 
 
+class Counting:
+    """A model with probabilities, which counts how often it is asked for them."""
+
+    name = "model"
+
+    def __init__(self):
+        self.inner, self.num_requests = RandomPolicy(), 0
+
+    def act(self, requests):
+        return self.inner.act(requests)
+
+    def action_probs(self, requests):
+        self.num_requests += len(requests)
+        return self.inner.action_probs(requests)
+
+
+def test_the_probabilities_that_nash_conv_has_read_are_not_asked_for_again(args):
+    meter, policy = GameMeter(GamePlan("kuhn_poker", args), args, 2), Counting()
+    meter.measure("after self-play", policy)
+    assert policy.num_requests == 12  # information states
+    evaluation = meter.evaluate(policy)
+    assert policy.num_requests == 12
+    assert all(row.is_exact for row in evaluation.rows)
+    other = Counting()
+    assert all(row.is_exact for row in meter.evaluate(other).rows)
+    assert other.num_requests == 12
+
+
 def test_an_evaluation_of_a_run_raises_where_a_reply_is_missing(args):
     """Its results would not say that they are of fewer episodes."""
 

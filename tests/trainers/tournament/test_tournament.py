@@ -33,6 +33,7 @@ from arena_wrappers import (
     RandomPolicy,
     Reply,
     ScriptedPolicy,
+    make_policy,
     play,
     replay,
 )
@@ -135,6 +136,37 @@ def test_a_ranking_is_by_nash_average_where_elo_has_the_solver_behind_random() -
     assert found.mean_ranks[2] == 1
     (table,) = [t for t in tournament_tables(found) if "Ranking" in str(t.title)]
     assert list(table.columns[0].cells) == list(game.ranking)
+
+
+class Unknown:
+    """A policy that reports no probabilities, as a model behind an API."""
+
+    def __init__(self, spec: str, name: str) -> None:
+        self.policy, self.name = make_policy(spec), name
+
+    def act(self, requests):
+        return self.policy.act(requests)
+
+
+def test_means_have_their_luck_out_also_after_a_file_was_read(tmp_path: Path) -> None:
+    names = [Unknown("noisy:0.5(cfr:50)", "model"), "cfr:50", "random"]
+    out = tmp_path / "results.jsonl"
+    (game,) = play_tournament(names, ["kuhn_poker"], 60, out=out).games
+    adjusted = game.means[0].adjusted
+    assert adjusted is not None
+    assert adjusted.games_saved > 1.2
+    exact = [
+        evaluate("noisy:0.5(cfr:50)", "kuhn_poker", [name], 2, baselines=False).rows[-1]
+        for name in ("cfr:50", "random")
+    ]
+    assert all(row.is_exact for row in exact)
+    value = sum(row.mean_return for row in exact) / 2
+    assert adjusted.low < value < adjusted.high
+    (again,) = play_tournament(names, ["kuhn_poker"], 60, out=out).games
+    assert again.means == game.means
+    (raw,) = play_tournament(names, ["kuhn_poker"], 60, out=out, values=None).games
+    assert raw.means[0].mean == game.means[0].mean
+    assert not any(mean.adjusted for mean in raw.means)
 
 
 def test_a_ranking_without_nash_average_is_by_mean_return() -> None:

@@ -30,7 +30,7 @@ from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import yaml
@@ -45,6 +45,8 @@ from arena_envs.trust import NotTrusted, named_only
 from arena_eval.baselines import is_small
 from arena_eval.exploit import SHORT, is_tabular, tabular
 from arena_eval.intervals import mean_interval, paired_interval
+from arena_eval.luck import Adjusted, adjusted_mean
+from arena_eval.recorded_luck import EXACT_VALUES, LuckCorrections
 from arena_eval.result_rows import scales_of, token_ids, win_draw_loss
 from arena_eval.tournament.round_robin import PairOutcome, fit_elo
 from arena_wrappers import (
@@ -667,6 +669,11 @@ def _row(suite: Suite, game: str, submission: Submission) -> Row:
     ):
         ends = mean_interval(values.tolist(), low, high)
         row[f"against {name}"] = _interval(values, ends)
+        if adjusted := _adjusted(suite, game, name, submission, values):
+            row[f"luck out, {name}"] = (
+                f"{adjusted.mean:z.2f} [{adjusted.low:z.2f}, {adjusted.high:z.2f}], "
+                f"{adjusted.games_saved:.1f} times"
+            )
     for head, condition in GAPS.items():
         if condition in returns_by_condition:
             gaps = (
@@ -685,6 +692,35 @@ def _row(suite: Suite, game: str, submission: Submission) -> Row:
         )
         row["score"] = f"{score:z.1f}"
     return row
+
+
+def _adjusted(
+    suite: Suite,
+    game: str,
+    opponent: str,
+    submission: Submission,
+    returns: NDArray[np.float64],
+) -> Adjusted | None:
+    """The mean in plain play with the luck taken out by exact values, where that helps."""
+    wrapper = suite.wrappers[game, "plain"]
+    rules = wrapper.env.game
+    if not is_small(rules):
+        return None
+    by_seat: dict[int, list[Episode]] = {}
+    for cell, episode in submission.episodes.items():
+        if cell[:3] == (game, "plain", opponent):
+            for seat in suite.own_seats(cell):
+                by_seat.setdefault(seat, []).append(episode)
+    is_bot = submission.is_bot
+    policy = make_policy(submission.name) if is_bot else _recorded(submission, ())
+    other: Policy | Literal["self"] = suite.opponents.get(opponent, "self")
+    luck = LuckCorrections(wrapper, policy, other, EXACT_VALUES)
+    corrections = []
+    for seat, episodes in by_seat.items():
+        by_seed = luck.by_seed(seat, episodes)
+        corrections.append([by_seed[episode.seed] for episode in episodes])
+    means = np.mean(corrections, axis=0)
+    return adjusted_mean(returns, means, bounds_of(rules), EXACT_VALUES, 0.0)
 
 
 def _returns(suite: Suite, key: Key, submission: Submission) -> NDArray[np.float64]:

@@ -23,9 +23,11 @@ from arena_envs.game import AnyGame, bounds_of
 from arena_eval.baselines import prepared
 from arena_eval.exploit import given_prompts, nash_convs
 from arena_eval.intervals import TAIL, mean_interval, paired_interval
+from arena_eval.luck import Adjusted, adjusted_mean
 from arena_eval.matches import Progress, env_of, seeds_of
+from arena_eval.recorded_luck import LuckByPair
 from arena_eval.result_rows import ReplyCount
-from arena_eval.tables import NAME, STYLE, nash_conv_table
+from arena_eval.tables import LUCK, NAME, STYLE, nash_conv_table
 from arena_wrappers import (
     EpisodePlan,
     NoReplyError,
@@ -69,11 +71,13 @@ class Result(NamedTuple):
         returns: return of each seat.
         forfeited_by: the seat that forfeited, or None.
         reason: reason of the forfeit; the `detail` of that seat's last turn.
+        record: the episode without the texts of its turns.
     """
 
     returns: tuple[float, ...]
     forfeited_by: int | None
     reason: str | None
+    record: Episode | None = None
 
 
 def result_of(episode: Episode) -> Result:
@@ -82,7 +86,23 @@ def result_of(episode: Episode) -> Result:
     if seat is not None:
         bad = [turn for turn in episode.turns if turn.seat == seat and turn.invalid]
         reason = f"{bad[-1].invalid}: {bad[-1].detail}" if bad else None
-    return Result(tuple(episode.returns), seat, reason)
+    turns = [
+        replace(
+            turn,
+            messages=(),
+            legal=(),
+            reply="",
+            prompt_ids=None,
+            token_ids=None,
+            logprobs=None,
+            entropies=None,
+            generations=(),
+            state=None,
+        )
+        for turn in episode.turns
+    ]
+    record = replace(episode, turns=turns, final_state=None)
+    return Result(tuple(episode.returns), seat, reason, record)
 
 
 class TournamentLog:
@@ -368,8 +388,11 @@ def resampled_ratings(scores: Floats) -> Floats:
     num_seeds = scores.shape[2]
     shares = np.full(num_seeds, 1 / num_seeds)
     counts = np.random.default_rng(0).multinomial(num_seeds, shares, NUM_RESAMPLES)
-    payoffs = np.einsum("ijs,bs->bij", scores, counts / num_seeds)
-    return np.array([nash_average(matrix).ratings for matrix in payoffs])
+    payoffs = np.einsum("ijs,bs->bij", scores, counts / num_seeds).round(12)
+    # policies without randomness give few different ones
+    distinct, places = np.unique(payoffs, axis=0, return_inverse=True)
+    ratings = np.array([nash_average(matrix).ratings for matrix in distinct])
+    return ratings[places.ravel()]
 
 
 def shared_ranks(is_better: NDArray[np.bool_]) -> tuple[int, ...]:
@@ -442,12 +465,14 @@ class Payoff:
         low: lower end of its 95 % interval; the episodes of one seed are one observation.
         high: upper end.
         num_episodes: number of episodes.
+        adjusted: the mean with the luck taken out; None where that does not help.
     """
 
     mean: float
     low: float
     high: float
     num_episodes: int
+    adjusted: Adjusted | None = None
 
 
 @dataclass(frozen=True)
@@ -502,6 +527,7 @@ class GameResults:
         policies: names of the policies.
         seeds: seeds of each lineup.
         done: results; at least all those of this game.
+        luck: of its pairs; None to take none out.
     """
 
     game: AnyGame
@@ -509,6 +535,7 @@ class GameResults:
     policies: Sequence[str]
     seeds: Sequence[int]
     done: Mapping[Match, Result]
+    luck: LuckByPair | None = None
 
     def result(self, lineup: Lineup, seed: int) -> Result:
         """The result of an episode."""
@@ -517,19 +544,68 @@ class GameResults:
 
     def payoff(self, row: int, column: int) -> Payoff:
         """Return of the row policy in one seat, with copies of the column policy in the rest."""
-        lineups = 1 if row == column else self.game.num_players
-        return self._payoff(self._scores(row, column), lineups)
+        num_lineups = 1 if row == column else self.game.num_players
+        columns = [] if row == column else [column]
+        return self._payoff(self._scores(row, column), num_lineups, row, columns)
 
     def mean_return(self, row: int) -> Payoff:
         """Return of a policy, averaged over the other policies."""
         others = [c for c in range(len(self.policies)) if c != row]
         scores = _means([self._scores(row, column) for column in others])
-        return self._payoff(scores, len(others) * self.game.num_players)
+        num_lineups = len(others) * self.game.num_players
+        return self._payoff(scores, num_lineups, row, others)
 
-    def _payoff(self, scores: Sequence[float], num_lineups: int) -> Payoff:
+    def _payoff(
+        self,
+        scores: Sequence[float],
+        num_lineups: int,
+        row: int,
+        columns: Sequence[int],
+    ) -> Payoff:
         low, high = mean_interval(scores, *bounds_of(self.game))
         mean = sum(scores) / len(scores)
-        return Payoff(mean, low, high, len(scores) * num_lineups)
+        adjusted = self._adjusted(scores, row, columns)
+        return Payoff(mean, low, high, len(scores) * num_lineups, adjusted)
+
+    def _adjusted(
+        self, scores: Sequence[float], row: int, columns: Sequence[int]
+    ) -> Adjusted | None:
+        """The mean over these opponents with the luck taken out, where that helps."""
+        if self.luck is None or not columns:
+            return None
+        corrections = [self._corrections(row, column) for column in columns]
+        if any(part is None for part in corrections):
+            return None
+        pairs = [
+            self.luck.of(self.policies[row], self.policies[column])
+            for column in columns
+        ]
+        return adjusted_mean(
+            np.array(scores),
+            np.mean([part for part in corrections if part is not None], axis=0),
+            bounds_of(self.game),
+            str(pairs[0].name),
+            sum(pair.seconds for pair in pairs),
+        )
+
+    def _corrections(self, row: int, column: int) -> Floats | None:
+        """float[seeds, kinds] of the row's policy; None without values."""
+        num_players = self.game.num_players
+        episodes = {
+            seat: [
+                record
+                for seed in self.seeds
+                for record in [
+                    self.result(_lineup(row, column, seat, num_players), seed).record
+                ]
+                if record is not None
+            ]
+            for seat in range(num_players)
+        }
+        if self.luck is None or len(episodes[0]) < len(self.seeds):
+            return None
+        names = self.policies[row], self.policies[column]
+        return self.luck.corrections(*names, episodes)
 
     def cross_play(self) -> CrossPlay:
         """Self-play against cross-play, over all policies."""
@@ -664,10 +740,12 @@ def summarise(
     games: Mapping[str, AnyGame],
     done: Mapping[Match, Result],
     self_pairs: bool,
+    luck: Mapping[str, LuckByPair] | None = None,
 ) -> Tournament:
-    """Sums up the results of all matches of a tournament."""
+    """Sums up the results of all matches of a tournament; `luck` is by game."""
     scores = [
-        GameResults(game, name, policies, seeds, done) for name, game in games.items()
+        GameResults(game, name, policies, seeds, done, (luck or {}).get(name))
+        for name, game in games.items()
     ]
     competitive = [results for results in scores if results.game.kind == "competitive"]
     outcomes = [outcome for results in competitive for outcome in results.outcomes()]
@@ -815,6 +893,7 @@ class TournamentPlan:
         timeout: longest call of a policy, in seconds, see `play`.
         out: file to which each finished episode is appended. Episodes of this tournament
             that it already holds are not played again.
+        values: of `arena_eval.values`, which take the luck out of means, see `EvaluationPlan`.
 
     Attributes:
         num_episodes: episodes of the whole tournament.
@@ -836,6 +915,7 @@ class TournamentPlan:
         prompt: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         out: str | Path | None = None,
+        values: str | None = "auto",
     ) -> None:
         for module in ("scipy.optimize", "openskill.models"):
             import_extra(module, "eval")  # fails before hours of play
@@ -850,6 +930,11 @@ class TournamentPlan:
         labels = [wrapper.env.id or repr(wrapper.env.game) for wrapper in wrappers]
         _want_different("games", labels, at_least=1)
         self._wrappers = dict(zip(labels, wrappers, strict=True))
+        self._luck = {
+            label: LuckByPair(wrapper, self.policies, values)
+            for label, wrapper in self._wrappers.items()
+            if values is not None
+        }
         for wrapper in wrappers:
             self._check(wrapper.env.game)
         self._done: dict[Match, Result] = {}
@@ -890,7 +975,7 @@ class TournamentPlan:
         done = {m: result for m, result in self._done.items() if m.seed in {*seeds}}
         games = {label: w.env.game for label, w in self._wrappers.items()}
         names, players = list(self.policies), list(self.policies.values())
-        tournament = summarise(names, seeds, games, done, self._self_pairs)
+        tournament = summarise(names, seeds, games, done, self._self_pairs, self._luck)
         measured = tuple(
             replace(summary, nash_conv=nash_convs(players, wrapper.env, self._given))
             for wrapper, summary in zip(
@@ -1143,6 +1228,18 @@ def rankings(
                 ]
                 columns["Nash weight"] = [f"{x:z.3f}" for x in nash["weights"]]
             columns["return"] = [mean_cell(mean) for mean in section["means"]]
+            if any(mean["adjusted"] for mean in section["means"]):
+                columns["luck out"] = [
+                    mean_cell(mean["adjusted"]) if mean["adjusted"] else "-"
+                    for mean in section["means"]
+                ]
+                columns["games saved"] = [
+                    f"{mean['adjusted']['games_saved']:.1f}"
+                    if mean["adjusted"]
+                    else "-"
+                    for mean in section["means"]
+                ]
+                notes.append(LUCK)
         if ratings := section["ratings"]:
             columns["Elo (95 %)"] = [
                 f"{x['elo']:z.0f}\n{x['elo_low']:z.0f} to {x['elo_high']:z.0f}"
@@ -1197,6 +1294,10 @@ def _record(tournament: Tournament, game: GameSummary, index: int) -> dict[str, 
         **{"game": game.game, "rank": 0, "policy": name},
         **{"mean_return": mean.mean, "low": mean.low, "high": mean.high},
         "num_episodes": mean.num_episodes,
+        "adjusted": mean.adjusted and mean.adjusted.mean,
+        "adjusted_low": mean.adjusted and mean.adjusted.low,
+        "adjusted_high": mean.adjusted and mean.adjusted.high,
+        "games_saved": mean.adjusted and mean.adjusted.games_saved,
         "shared_rank": game.ranks[index],
         "nash_average": nash and nash.ratings[index],
         "nash_average_low": nash and nash.lows[index],

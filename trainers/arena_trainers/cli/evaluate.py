@@ -29,6 +29,7 @@ from arena_trainers.cli.options import (
     SeedOption,
     TimeoutOption,
     UntilOption,
+    ValuesOption,
     with_policy_options,
 )
 from arena_trainers.cli.output import JsonOption, one_form, show, show_warnings
@@ -88,13 +89,7 @@ def evaluate(
     max_tokens: MaxTokensOption = None,
     as_csv: CsvOption = False,
     as_latex: LatexOption = False,
-    values: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Values that take the luck out of means: auto, solver, bots, or none.",
-        ),
-    ] = "auto",
+    values: ValuesOption = "auto",
 ) -> None:
     """Measure a policy against opponents.
 

@@ -109,6 +109,14 @@ PricesOption = Annotated[
     ),
 ]
 
+ValuesOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Values that take the luck out of means: auto, solver, bots, or none.",
+    ),
+]
+
 NumEpisodesOption = Annotated[
     int | None,
     typer.Option(

@@ -18,6 +18,7 @@ from arena_trainers.cli.options import (
     PolicyOptions,
     SeedOption,
     TimeoutOption,
+    ValuesOption,
     with_policy_options,
 )
 from arena_trainers.cli.output import JsonOption, one_form, show, show_warnings
@@ -65,6 +66,7 @@ def tournament(
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
     as_latex: LatexOption = False,
+    values: ValuesOption = "auto",
 ) -> None:
     """Rate policies that play against each other.
 
@@ -100,6 +102,7 @@ def tournament(
             prompt=policy_options.wrapper,
             timeout=timeout,
             out=out / RESULTS,
+            values=None if values == "none" else values,
         )
     advice = "finished episodes are kept; the same command resumes"
     with running(advice, policies=policies) as bar:

@@ -263,7 +263,7 @@ def write_scores(run: RoundsRun, model: Path, path: Path) -> None:
     """Measures a model; writes returns, exact NashConv where there is one, and the score.
 
     The score is the negative mean NashConv of the games if all of them have one, else the mean
-    return over opponents and games.
+    return over opponents and games, with the luck taken out where that helps.
     """
     policy, stage = learner(model, run.args), run.loop.evaluate
     first = FIRST_EVALUATION_SEED + seeded_integer(run.args.seed, "evaluate") % 2**40
@@ -277,7 +277,6 @@ def write_scores(run: RoundsRun, model: Path, path: Path) -> None:
             stage.episodes,
             seed=first,
             baselines=False,
-            values=None,  # the score is of the raw returns
             on_error="raise",
         ).run()
         is_random = policy.sampling.temperature > 0
@@ -285,8 +284,9 @@ def write_scores(run: RoundsRun, model: Path, path: Path) -> None:
         most = run.job.exact_states
         convs = nash_convs([policy], env, {}, most) if is_measured else {}
         returns = {
-            row.opponent
-            or "self": row.mean_return  # a game of one seat has no opponents
+            row.opponent or "self": (  # a game of one seat has no opponents
+                row.adjusted.mean if row.adjusted else row.mean_return
+            )
             for row in evaluation.rows
             if row.seat == "all" or plan.game.num_players == 1
         }

@@ -295,16 +295,16 @@ class SelfPlayRun(Run):
         for meter in self.meters:  # a long evaluation that goes on is not late
             meter.on_progress = lambda: self.watchdog.begin(EVALUATION)
         exact = any(meter.game is not None for meter in self.meters)
-        policy, table = self.trainer.matching.learner, None
+        policy, scores = self.trainer.matching.learner, None
         if self.nash_conv_callback is not None:
             # the first game may have been measured at the last step
             step = self.trainer.state.global_step
-            table = self.nash_conv_callback.tables.get(step)
+            scores = self.nash_conv_callback.scores.get(step)
         episodes = []
         with self.trainer.sharded_weights.weights_for_play(scores=exact):
             for meter in self.meters:
-                episodes.append(meter.measure("after self-play", policy, table))
-                table = None
+                episodes.append(meter.measure("after self-play", policy, scores))
+                scores = None
             with raised_everywhere():
                 if self.is_main:
                     self._finish(episodes)

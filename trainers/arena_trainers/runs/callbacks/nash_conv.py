@@ -6,8 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 from transformers import TrainerState
 
 from arena_envs.game import AnyGame
-from arena_envs.solvers import InfosetTable, nash_conv
+from arena_envs.solvers import nash_conv
 from arena_eval import tabular
+from arena_eval.exploit import Scores
 from arena_trainers.runs.callbacks.measuring import Measuring
 from arena_wrappers import PromptOptions, ScoringPolicy
 
@@ -26,7 +27,7 @@ class NashConvCallback(Measuring):
 
     Attributes:
         history: (step, NashConv) pairs.
-        tables: the action probabilities of the last measurement, by its step.
+        scores: what the policy was asked at the last measurement, by its step.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class NashConvCallback(Measuring):
         self.policy, self.game, self.options = policy, game, options
         # a resumed run adds the measurements before it
         self.history: list[tuple[int, float]] = []
-        self.tables: dict[int, InfosetTable] = {}
+        self.scores: dict[int, Scores] = {}
         self._last_step = 0
 
     def begun(self, state: TrainerState) -> None:
@@ -55,7 +56,7 @@ class NashConvCallback(Measuring):
     def measure(self, state: TrainerState) -> dict[str, float]:
         if not state.is_world_process_zero:
             return {}
-        table, _ = tabular(self.policy, self.game, self.options)
-        self.history.append((state.global_step, nash_conv(self.game, table)))
-        self.tables = {state.global_step: table}
+        scores = tabular(self.policy, self.game, self.options)
+        self.history.append((state.global_step, nash_conv(self.game, scores[0])))
+        self.scores = {state.global_step: scores}
         return {NASH_CONV: self.history[-1][1]}

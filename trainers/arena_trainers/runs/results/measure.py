@@ -7,15 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from arena_envs.game import AnyGame
-from arena_envs.solvers import (
-    InfosetTable,
-    information_states,
-    nash_conv,
-    uniform_table,
-)
+from arena_envs.solvers import information_states, nash_conv, uniform_table
 from arena_eval import Evaluation, EvaluationPlan, legal_rate, tabular
 from arena_eval.baselines import solver_of
-from arena_eval.exploit import requests_of
+from arena_eval.exploit import Scores, requests_of
 from arena_eval.result_rows import ResultRow, measured, rows_of
 from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.processes import gather_shares, is_main_process, share_of
@@ -121,7 +116,8 @@ class GameMeter:
         )
         self.stages = [Measurement("uniform random", self.uniform)]
         self.on_progress: Callable[[], object] = lambda: None
-        self._table: InfosetTable | None = None  # of the policy of the last stage
+        self._measured: Policy | None = None  # at the last stage
+        self._scores: Scores | None = None  # of this policy
 
     def exact_note(self, policy: ScoringPolicy, every: int) -> str | None:
         """A line if NashConv is not measured for its cost, or if a measurement takes long.
@@ -156,7 +152,7 @@ class GameMeter:
         )
 
     def measure(
-        self, name: str, policy: Policy, table: InfosetTable | None = None
+        self, name: str, policy: Policy, scores: Scores | None = None
     ) -> list[Episode]:
         """Adds a stage: play on fixed seeds and, where possible, exact NashConv.
 
@@ -166,16 +162,17 @@ class GameMeter:
         Args:
             name: of the stage.
             policy: who is measured; with `action_probs` where `game` is given.
-            table: its action probabilities by information state, if they are known.
+            scores: its action probabilities by information state, if they are known.
         """
         num_players = self.plan.game.num_players
         episodes = self._play([policy] * num_players, self.num_episodes)
         conv = None
         if self.game is not None and is_main_process():
-            if table is None:
+            if scores is None:
                 scoring = cast(ScoringPolicy, policy)
-                table, _ = tabular(scoring, self.game, self.options)
-            self._table, conv = table, nash_conv(self.game, table)
+                scores = tabular(scoring, self.game, self.options)
+            self._measured, self._scores = policy, scores
+            conv = nash_conv(self.game, scores[0])
             self.on_progress()
         by_seat = dict.fromkeys(range(num_players), episodes)
         rows = rows_of(self.plan.game, policy.name, "policy", "self", by_seat)
@@ -250,13 +247,14 @@ class GameMeter:
             baselines=False,
             values=None,  # no fit of values at the end of a run; `arena eval` does it
             on_error="raise",
+            scores=self._scores if policy is self._measured else None,
         ).run(lambda *_: self.on_progress())
 
     def compare(self) -> Comparison | None:
         """The policy of the last stage and an equilibrium; None in larger games."""
-        if self.game is None or self._table is None:
+        if self.game is None or self._scores is None:
             return None
-        return compare_with_equilibrium(self.plan.name, self.game, self._table)
+        return compare_with_equilibrium(self.plan.name, self.game, self._scores[0])
 
     def outcome(self, policy: Policy) -> "GameOutcome":
         """The results in the game, with an evaluation of the policy of the last stage."""
