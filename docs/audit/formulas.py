@@ -3,7 +3,7 @@
     arena audit credit formulas:turn_credit --signature episodes   # in this folder
 
 Each function is called as `arena_credit.audit` says: with the rewards of the turns of each episode
-of a group ("episodes"), or with a `TurnBatch` ("turns"). The docstring names where the formula
+of a group. The docstring names where the formula
 stands. The lines are written from these descriptions; no line is copied.
 """
 
@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from arena_credit import TurnBatch
 from arena_credit.batch import Floats
 
 Rewards = Sequence[Floats]  # of the turns of each episode of a group
@@ -88,7 +87,7 @@ def turn_credit_final(rewards: Rewards) -> list[Floats]:
 
 
 def verifiers_1554(rewards: Rewards, gamma: float = 1.0) -> list[Floats]:
-    """verifiers pull request 1554 (commit cb2c520): returns-to-go, z-scored over all steps."""
+    """Verifiers pull request 1554 (commit cb2c520): returns-to-go, z-scored over all steps."""
     to_go = [own.copy() for own in rewards]
     for own in to_go:
         for t in range(len(own) - 2, -1, -1):
@@ -114,30 +113,6 @@ def at_grpo(rewards: Rewards) -> list[Floats]:
 
 
 def verl_7244(rewards: Rewards) -> list[Floats]:
-    """verl issue 7244, the construction that it warns of: z-scores by turn, added up from the turn on."""
+    """Verl issue 7244, the construction that it warns of: z-scores by turn, added up from the turn on."""
     advantages = at_grpo(rewards)
     return [np.cumsum(own[::-1])[::-1] for own in advantages]
-
-
-def iac(turns: TurnBatch, normalize: bool = True) -> Floats:
-    """CoMLRL 1.4.3, `iac.py` and `ac_base.py`: r + V(next turn) - V, z-scored over an agent's turns.
-
-    V is exact here, so that all bias is the formula's.
-    """
-    value = np.asarray(turns.value)
-    advantages = np.asarray(turns.reward) - value
-    for i, key in enumerate(zip(turns.episode, turns.seat, turns.turn, strict=True)):
-        after = (turns.episode == key[0]) & (turns.seat == key[1])
-        after &= turns.turn == key[2] + 1
-        advantages[i] += value[after].sum()
-    if normalize:
-        for seat in np.unique(turns.seat):
-            own = turns.seat == seat
-            mean, std = advantages[own].mean(), advantages[own].std()
-            advantages[own] = (advantages[own] - mean) / max(std, 1e-6)
-    return advantages
-
-
-def iac_not_normalized(turns: TurnBatch) -> Floats:
-    """`iac` with advantage_normalization=False."""
-    return iac(turns, normalize=False)
