@@ -40,6 +40,15 @@ BATCHES = (
 SHARED = ", shared chance"
 HOOKS_PAGE = HERE / "credit" / "hooks.md"
 BEGIN, END = "<!-- bias: written by docs/build_audit.py -->", "<!-- end of bias -->"
+NEXT = {
+    name: f"[{name}](audit/details.md#{name})"
+    for name in (
+        *("comlrl-magrpo", "comlrl-marloo-plain", "comlrl-maremax-plain"),
+        *("comlrl-iac", "skyrl-stepwise-grpo", "skyrl-stepwise-rloo", "unsloth-grpo"),
+        *("prime-rl-3282", "prime-rl-3282-no-final", "prime-rl-rae"),
+        *("prime-rl-rae-by-end", "verifiers-1554", "at-grpo", "verl-7244"),
+    )
+}
 OWN_CREDIT = {  # on the page of the hooks: what each framework credits on its own
     "verl-grpo": "verl, `grpo` (default)",
     "verl-rloo": "verl, `rloo`",
@@ -109,6 +118,27 @@ from its source, each in about ten lines that name the commit. AT-GRPO's tree, w
 
 Two packages have no function to call. verifiers 0.4.0 stores the advantages that a trainer gives it. AReaL 1.0.4 computes them within
 a method of its actor, with a KL term, shifted masks and the normalizations that a run's configuration chooses.
+
+"""
+ABOUT_TO_USE = """
+## What people are about to use
+
+In batches of two groups of two; *bias* is what remains when the mean has the true gradient's size, *noise* the variance relative to `rloo`.
+
+"""
+READINGS = """
+- **MAGRPO, MARLOO, MAReMax** are one estimator by default: `advantage_normalization` takes the z-score of what they leave, which drops the mean
+  of all, of the others, or the maximum. Without it MARLOO is exact, MAGRPO a multiple, and MAReMax biased, as its maximum holds the own return.
+- **IAC** with an exact critic is exact before its z-score over the turns of an agent, which reverses it.
+- **SkyRL step-wise** reads the last step's reward alone, and its documentation says so. What earlier steps were paid teaches nothing.
+- **`turn_credit`** adds the progress of the later turns to the reward, so that rewards of first turns weigh less; centering within a trace
+  compares a turn with the traces' own later turns.
+- **Step rewards of #1554** are z-scored over all steps of a group, whose mean holds the own later steps: longer episodes weigh more.
+- **AT-GRPO** reads what a turn was paid and nothing later. Its paper's games pay every turn.
+- **`rae`** is exact, as its mean holds earlier traces only; noise is large where returns are far from 0, where it starts. With groups of one, scored
+  as episodes end, the mean depends on the own length: a small bias.
+- **unsloth** edits the text of TRL's trainer and leaves its advantages as they are; multi-turn rollouts have one reward for a row.
+- **The construction that verl issue 7244 warns of** is reversed where a turn is paid now and costs later.
 
 """
 GAMES_HEAD = """
@@ -346,13 +376,19 @@ def bias_table(rows: Mapping[str, Any], names: Mapping[str, str]) -> str:
             game: result["2 + 2"] if "2 + 2" in result else result["2"]
             for game, result in rows[name]["rows"].items()
         }
-        game = min(results, key=lambda game: results[game][1])
-        kind, cosine = worst(rows[name], "2 + 2"), results[game][1]
-        if kind == "-":
-            kind = worst(rows[name], "2")
+        game = max(results, key=lambda g: (KINDS.index(results[g][0]), -results[g][1]))
+        kind, cosine = results[game][:2]
         right = [result for result in results.values() if result[0] in KINDS[:2]]
-        noises = [result[3] for result in results.values() if result[3] is not None]
-        bias = f"{math.sqrt(max(1 / cosine**2 - 1, 0)):.2f}" if cosine > 0 else "∞"
+        noises = [
+            result[3]
+            for result in results.values()
+            if result[0] in KINDS[:3] and result[3] is not None
+        ]
+        bias = "∞"
+        if cosine > 0:  # of three digits
+            size = math.sqrt(max(1 / cosine**2 - 1, 0))
+            is_small = size < 0.05 and kind not in KINDS[:2]
+            bias = "< 0.05" if is_small else f"{size:.2f}"
         where = "" if kind in KINDS[:2] else f" in `{game}`"
         noise = f"{min(noises):.3g} to {max(noises):.3g}" if noises else "-"
         lines.append(
@@ -532,9 +568,9 @@ def pages() -> dict[str, str]:
     """The text of each page."""
     findings = found()
     text = HEAD + summary(findings["credit"]) + "\n"
-    text += (
-        credit_table(findings["credit"]) + GAMES_HEAD + games_rows(findings["games"])
-    )
+    text += credit_table(findings["credit"]) + ABOUT_TO_USE
+    text += bias_table(findings["credit"], NEXT) + READINGS
+    text += GAMES_HEAD.lstrip("\n") + games_rows(findings["games"])
     text += kuhn_text(findings)
     seconds = sum(r["cpu_seconds"] for part in findings.values() for r in part.values())
     text += f"\nAll that this page shows took {seconds:.0f} CPU seconds on one core.\n"
