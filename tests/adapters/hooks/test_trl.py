@@ -68,8 +68,7 @@ def test_their_trainer_learns_from_the_credit_of_turns(model, tmp_path) -> None:
     before = {n: p.detach().clone() for n, p in trainer.model.named_parameters()}
     trainer.train()
     # others of a long row: turns of 3, 2, 5 and 5; of a short one: 3, 2, 3, 2 and 5
-    long: list[float] = [3 - 15 / 4, 0, 2 - 15 / 4]
-    short: list[float] = [5 - 3, 0, 0]
+    long, short = [3 - 15 / 4, 0.0, 2 - 15 / 4], [2.0, 0.0, 0.0]
     rows: list[list[float]] = [row for batch in seen for row in batch]  # shuffled
     assert sorted(rows) == sorted([long, short] * 2)
     changed = trainer.model.named_parameters()

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from arena_credit.by_name import ESTIMATORS, Estimator, needed_columns, per_token
+from arena_credit.by_name import BUILT_IN, Estimator, needed_columns, per_token
 from arena_credit.hooks.rows import PROVIDED, TurnCredit, token_advantages
 
 
@@ -62,7 +62,7 @@ def reads_rewards_alone() -> list[str]:
     """The built-in estimators that need no column that verl does not pass."""
     return [
         function.__name__
-        for function in ESTIMATORS
+        for function in BUILT_IN.values()
         if not per_token(function) and PROVIDED.issuperset(needed_columns(function))
     ]
 

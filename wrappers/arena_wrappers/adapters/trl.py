@@ -200,7 +200,7 @@ def token_row(turns: Sequence[Turn]) -> dict[str, list[Any]]:
     return {**row, "logprobs": logprobs}
 
 
-def _seed_of(prompt: Any) -> int:
+def _seed_of(prompt: Sequence[Message]) -> int:
     """The seed that `starts` wrote."""
     try:
         return int(prompt[-1]["content"])

@@ -19,6 +19,7 @@ from arena_wrappers.policies.protocol import (
     Policy,
     Reply,
     TurnRequest,
+    forget_episodes,
     own_prompt,
     turn_seed,
 )
@@ -100,6 +101,10 @@ class AgentPolicy:
                 turn.advance()
         return [turn.reply() for turn in turns]
 
+    def forget_episodes(self) -> None:
+        for model in self.models.values():
+            forget_episodes(model)
+
 
 class AsyncAgentPolicy(AgentPolicy):
     """An `AgentPolicy` with a role that is an endpoint."""
@@ -176,6 +181,7 @@ class _AgentTurn:
             names = ("prompt_ids", "token_ids", "logprobs")
             fields: Any = {name: as_list(getattr(reply, name)) or [] for name in names}
             fields |= {"parent": next(parents, -1), "messages": as_list(ask.messages)}
+            fields["entropies"] = as_list(reply.entropies)
             new_generations.append(Generation(ask.role, storable(reply.text), **fields))
             self.replies.append(reply)
         self.answers = {}
@@ -200,7 +206,7 @@ class _AgentTurn:
         except Exception as error:  # an agent may be anybody's code
             self._fail(f"raised {type(error).__name__}: {error}", error)
 
-    def _set_asks(self, asks: Any) -> None:
+    def _set_asks(self, asks: Ask | Sequence[Ask]) -> None:
         self.is_single = isinstance(asks, Ask)
         ask_list = list(asks) if isinstance(asks, Sequence) else [asks]
         for ask in ask_list:
