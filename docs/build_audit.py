@@ -12,6 +12,7 @@ last one checks the pages.
 
 import importlib
 import json
+import math
 import sys
 import time
 from collections import Counter
@@ -32,16 +33,51 @@ BATCHES = (
     "2, shared chance",
     "4",
     "4, shared chance",
+    "2 + 2",
     "large",
     "large, shared chance",
 )
 SHARED = ", shared chance"
+HOOKS_PAGE = HERE / "credit" / "hooks.md"
+BEGIN, END = "<!-- bias: written by docs/build_audit.py -->", "<!-- end of bias -->"
+NEXT = {
+    name: f"[{name}](audit/details.md#{name})"
+    for name in (
+        *("comlrl-magrpo", "comlrl-marloo-plain", "comlrl-maremax-plain"),
+        *("comlrl-iac", "skyrl-stepwise-grpo", "skyrl-stepwise-rloo", "unsloth-grpo"),
+        *("prime-rl-3282", "prime-rl-3282-no-final", "prime-rl-rae"),
+        *("prime-rl-rae-by-end", "verifiers-1554", "at-grpo", "verl-7244"),
+    )
+}
+OWN_CREDIT = {  # on the page of the hooks: what each framework credits on its own
+    "verl-grpo": "verl, `grpo` (default)",
+    "verl-rloo": "verl, `rloo`",
+    "skyrl-grpo": "SkyRL, `grpo` (default)",
+    "skyrl-stepwise-grpo": "SkyRL, step-wise, `grpo`",
+    "skyrl-stepwise-rloo": "SkyRL, step-wise, `rloo`",
+    "trl-grpo": "TRL (default)",
+    "trl-grpo-no-scale": 'TRL, `scale_rewards="none"`',
+    "trl-async": "TRL, asynchronous",
+    "unsloth-grpo": "unsloth, multi-turn too",
+    "openrlhf-reinforce": "OpenRLHF, `reinforce`",
+    "openrlhf-rloo": "OpenRLHF, `rloo`",
+    "comlrl-magrpo": "CoMLRL, MAGRPO, MARLOO and MAReMax (default)",
+    "comlrl-marloo-plain": "CoMLRL, MARLOO, not normalized",
+    "comlrl-maremax-plain": "CoMLRL, MAReMax, not normalized",
+    "comlrl-iac": "CoMLRL, IAC with an exact critic (default)",
+    "prime-rl-grpo": "prime-rl, `grpo` (default)",
+    "prime-rl-rae": "prime-rl, `rae`",
+    "prime-rl-rae-by-end": "prime-rl, `rae`, scored as episodes end",
+    "prime-rl-3282": "prime-rl, `turn_credit` (pull request 3282)",
+    "verifiers-1554": "verifiers, step rewards (pull request 1554)",
+    "at-grpo": "PettingLLMs, AT-GRPO",
+}
 KUHN = {"real": "kuhn_poker", "ante only": "games:AnteOnly"}
 JACKS = (0, (0, 0, (0, 1))), (1, (1, 0, (1,)))  # each seat with a jack, before a bet
 HEAD = """# An exact audit of the field
 
-Released advantage functions are compared with the exact policy gradient in nine small games, and released games with the same
-game of this project, their twin. Each cell links to its numbers, the version and the command that repeats it.
+Released advantage functions, and some of open pull requests, are compared with the exact policy gradient in nine small games, and
+released games with the same game of this project, their twin. Each cell links to its numbers, the version and the command that repeats it.
 Written by `python docs/build_audit.py --write` from [audit/found.json](audit/found.json), which the same script fills.
 
 ## What is not shown
@@ -69,15 +105,40 @@ The columns of games hold the verdict on the expected gradient: the mean over ev
 | reversed | at 90 degrees or more, or zero, for some seat: a step may lower the return of this seat, and does not raise it |
 
 The episodes of a batch are one group. With own chance each episode has its own deal and luck. With shared chance all
-have the same deal, and the same luck for the same action. The last columns hold the worst verdict over the games for other batches. A
+have the same deal, and the same luck for the same action. "2 + 2" is two groups of two, each with shared chance: it finds what goes
+wrong between groups. The last columns hold the worst verdict over the games for other batches. A
 large batch is the limit of many episodes: it holds every line of play by its probability.
 
 Authors divide by a standard deviation or a mean on purpose, and papers discuss it. The table shows what it costs in these games.
 Three functions have another aim: `grpo_passk` optimizes the best of k, and `maxrl` and `gpg` are made for rewards of 0 and 1,
 while these games also pay other numbers.
 
+Credit that is on no index (prime-rl, PettingLLMs' AT-GRPO, pull requests) is [written again](https://github.com/arena-envs/arena-envs/blob/main/docs/audit/formulas.py)
+from its source, each in about ten lines that name the commit. AT-GRPO's tree, which goes on with the best candidate, is left out.
+
 Two packages have no function to call. verifiers 0.4.0 stores the advantages that a trainer gives it. AReaL 1.0.4 computes them within
 a method of its actor, with a KL term, shifted masks and the normalizations that a run's configuration chooses.
+
+"""
+ABOUT_TO_USE = """
+## What people are about to use
+
+In batches of two groups of two; *bias* is what remains when the mean has the true gradient's size, *noise* the variance relative to `rloo`.
+
+"""
+READINGS = """
+- **MAGRPO, MARLOO, MAReMax** are one estimator by default: `advantage_normalization` takes the z-score of what they leave, which drops the mean
+  of all, of the others, or the maximum. Without it MARLOO is exact, MAGRPO a multiple, and MAReMax biased, as its maximum holds the own return.
+- **IAC** with an exact critic is exact before its z-score over the turns of an agent, which reverses it.
+- **SkyRL step-wise** reads the last step's reward alone, and its documentation says so. What earlier steps were paid teaches nothing.
+- **`turn_credit`** adds the progress of the later turns to the reward, so that rewards of first turns weigh less; centering within a trace
+  compares a turn with the traces' own later turns.
+- **Step rewards of #1554** are z-scored over all steps of a group, whose mean holds the own later steps: longer episodes weigh more.
+- **AT-GRPO** reads what a turn was paid and nothing later. Its paper's games pay every turn.
+- **`rae`** is exact, as its mean holds earlier traces only; noise is large where returns are far from 0, where it starts. With groups of one, scored
+  as episodes end, the mean depends on the own length: a small bias.
+- **unsloth** edits the text of TRL's trainer and leaves its advantages as they are; multi-turn rollouts have one reward for a row.
+- **The construction that verl issue 7244 warns of** is reversed where a turn is paid now and costs later.
 
 """
 GAMES_HEAD = """
@@ -223,7 +284,8 @@ def audit_credit(wheels: Path) -> None:
     wheel_of = {wheel.name: wheel for wheel in map(credit.Wheel, wheels.glob("*.whl"))}
     for name, subject in credit.SUBJECTS.items():
         if name not in found()["credit"]:
-            keep("credit", name, credit.audited(name, wheel_of[subject.package]))
+            wheel = None if subject.version else wheel_of[subject.package]
+            keep("credit", name, credit.audited(name, wheel))
 
 
 def train_kuhn(folder: Path) -> None:
@@ -296,13 +358,52 @@ def credit_table(rows: Mapping[str, Any]) -> str:
 
 def summary(rows: Mapping[str, Any]) -> str:
     """How many functions have which worst verdict, and the first words about it."""
-    text = f"{len(rows)} functions of {len({r['package'] for r in rows.values()})} packages:\n\n"
+    num_packages = len({row["package"] for row in rows.values()})
+    text = f"{len(rows)} functions of {num_packages} packages:\n\n"
     lines = []
     for batch in BATCHES:
         counts = Counter(worst(row, batch) for row in rows.values())
         cells = [f"{counts[kind]} {kind}" for kind in (*KINDS, "-") if counts[kind]]
         lines.append([batch, ", ".join(cells)])
     return text + table(["episodes", "worst verdict over the games"], lines)
+
+
+def bias_table(rows: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Bias and noise of functions in batches of two groups of two, worst over the games."""
+    lines = []
+    for name, label in names.items():
+        results = {
+            game: result["2 + 2"] if "2 + 2" in result else result["2"]
+            for game, result in rows[name]["rows"].items()
+        }
+        game = max(results, key=lambda g: (KINDS.index(results[g][0]), -results[g][1]))
+        kind, cosine = results[game][:2]
+        right = [result for result in results.values() if result[0] in KINDS[:2]]
+        noises = [
+            result[3]
+            for result in results.values()
+            if result[0] in KINDS[:3] and result[3] is not None
+        ]
+        bias = "∞"
+        if cosine > 0:  # of three digits
+            size = math.sqrt(max(1 / cosine**2 - 1, 0))
+            is_small = size < 0.05 and kind not in KINDS[:2]
+            bias = "< 0.05" if is_small else f"{size:.2f}"
+        where = "" if kind in KINDS[:2] else f" in `{game}`"
+        noise = f"{min(noises):.3g} to {max(noises):.3g}" if noises else "-"
+        lines.append(
+            [label, kind, f"{len(right)} of {len(results)}", f"{bias}{where}", noise]
+        )
+    head = ["", "worst verdict", "games without bias", "largest bias", "noise / rloo"]
+    return table(head, lines)
+
+
+def hooks_page(rows: Mapping[str, Any]) -> str:
+    """The page of the hooks with the bias of each framework's own credit."""
+    text = HOOKS_PAGE.read_text("utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{bias_table(rows, OWN_CREDIT)}\n{END}{after}"
 
 
 def games_rows(rows: Mapping[str, Any]) -> str:
@@ -364,7 +465,8 @@ def kuhn_text(findings: Mapping[str, Any]) -> str:
 def details(findings: Mapping[str, Any]) -> str:
     """Numbers of each function and each pair."""
     rows = findings["credit"]
-    wheels = dict.fromkeys(f"{r['package']}=={r['version']}" for r in rows.values())
+    released = [r for r in rows.values() if not r["source"].startswith("formulas.py")]
+    wheels = dict.fromkeys(f"{r['package']}=={r['version']}" for r in released)
     text = DETAILS_HEAD.format(wheels=" ".join(wheels))
     for name, row in rows.items():
         text += f"\n## {name}\n\n{row['package']} {row['version']}, `{row['source']}`: {row['about']}.\n"
@@ -388,12 +490,18 @@ def function_table(row: Mapping[str, Any]) -> str:
         if isinstance(result, str):
             lines.append([game, result, *[""] * (len(batches) - 1)])
             continue
-        cells = [
-            f"{r[0]} {r[1]:.2f} x{r[2]:.2f}" if (r := result.get(batch)) else ""
-            for batch in batches
-        ]
+        cells = [result_cell(result.get(batch)) for batch in batches]
         lines.append([game, *cells])
     return table(["game", *batches], lines)
+
+
+def result_cell(result: Sequence[Any] | None) -> str:
+    """Kind, cosine, factor, and the noise where it was computed."""
+    if result is None:
+        return ""
+    kind, cosine, factor, *noise = result
+    text = f"{kind} {cosine:.2f} x{factor:.2f}"
+    return f"{text}, noise {noise[0]:.3g}" if noise and noise[0] is not None else text
 
 
 def counterexample(row: Mapping[str, Any]) -> str:
@@ -460,9 +568,9 @@ def pages() -> dict[str, str]:
     """The text of each page."""
     findings = found()
     text = HEAD + summary(findings["credit"]) + "\n"
-    text += (
-        credit_table(findings["credit"]) + GAMES_HEAD + games_rows(findings["games"])
-    )
+    text += credit_table(findings["credit"]) + ABOUT_TO_USE
+    text += bias_table(findings["credit"], NEXT) + READINGS
+    text += GAMES_HEAD.lstrip("\n") + games_rows(findings["games"])
     text += kuhn_text(findings)
     seconds = sum(r["cpu_seconds"] for part in findings.values() for r in part.values())
     text += f"\nAll that this page shows took {seconds:.0f} CPU seconds on one core.\n"
@@ -484,7 +592,10 @@ if __name__ == "__main__":
         case ["--write"]:
             for name, text in pages().items():
                 PAGES[name].write_text(text, "utf-8")
+            HOOKS_PAGE.write_text(hooks_page(found()["credit"]), "utf-8")
         case _:
             for name, text in pages().items():
                 if not PAGES[name].exists() or PAGES[name].read_text("utf-8") != text:
                     sys.exit(f"docs/{name}.md is out of date; run with --write")
+            if HOOKS_PAGE.read_text("utf-8") != hooks_page(found()["credit"]):
+                sys.exit("docs/credit/hooks.md is out of date; run with --write")

@@ -182,6 +182,23 @@ def test_a_fault_across_groups_is_found():
     assert row.verdicts["2 + 2"].kind == "reversed"
 
 
+def test_bias_and_noise_are_in_the_gradients_own_size():
+    """By hand, in `stop_or_go` and batches of two: the variances 0.3025 of the return, 0.005 of rloo."""
+
+    def tripled(rewards):
+        return [3 * advantages for advantages in rloo(rewards)]
+
+    def returns(rewards):
+        return [np.full(len(r), r.sum()) for r in rewards]
+
+    for function, noise in ((tripled, 1.0), (returns, 60.5)):
+        row = audit(function, "episodes", games=["stop_or_go"], sizes=(2,)).rows[0]
+        assert row.verdicts["2"].bias == pytest.approx(0, abs=1e-7)
+        assert row.noise == {"2": pytest.approx(noise)}
+    row = audit(FAULTS["sign"], "episodes", games=["stop_or_go"], sizes=(2,)).rows[0]
+    assert row.verdicts["2"].bias == row.noise["2"] == np.inf
+
+
 def test_a_constant_advantage_is_zero():
     """Its expected gradient is rounding, whose direction means nothing."""
 

@@ -28,7 +28,7 @@ from arena_envs.game import (
     random_states,
 )
 from arena_envs.registry import Registry, broken
-from arena_envs.solvers import Key, Table, uniform_table
+from arena_envs.solvers import Key, InfosetTable, uniform_table
 from arena_eval.baselines import MAX_SOLVED_STATES, is_small, prepared, solver_of
 from arena_eval.exploit import SHORT, is_tabular, tabular
 from arena_wrappers import Policy, ScoringPolicy
@@ -127,7 +127,7 @@ def solver_values(game: AnyGame, seat: int, opponent: Policy | None) -> TableVal
 
 
 @lru_cache(maxsize=2)  # the seats and opponents of an evaluation share it
-def _solver_table(game: AnyGame) -> Table:
+def _solver_table(game: AnyGame) -> InfosetTable:
     """What the game's solver plays; uniform random play without one."""
     spec = solver_of(game)
     solver = None if spec is None else prepared(spec, game)

@@ -4,12 +4,12 @@ Its engine vLLM and its kernels of flash-attn need a GPU: empty modules stand fo
 """
 
 import importlib.util
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -37,55 +37,25 @@ def without_gpu(tmp_path_factory) -> Path:
     return folder
 
 
-def test_their_maker_has_our_advantages_and_its_own_penalty(
-    without_gpu, monkeypatch
-) -> None:
-    monkeypatch.syspath_prepend(without_gpu)
-    import torch
-    from openrlhf.trainer.ppo_utils import experience_maker
-    from openrlhf.trainer.ppo_utils.experience import Experience
-
-    from arena_credit.hooks.openrlhf import use
-
-    use("mars_loo")
-    use("mars_loo")  # once more changes nothing
-    args = SimpleNamespace(
-        algo=SimpleNamespace(
-            advantage=SimpleNamespace(
-                estimator="reinforce", gamma=1.0, no_std_norm=False
-            )
-        ),
-        rollout=SimpleNamespace(n_samples_per_prompt=2),
-        reward=SimpleNamespace(
-            clip_range=None, overlong_buffer_len=None, stop_properly_penalty_coef=None
-        ),
+def output(code: list[str], folder: Path) -> str:
+    """What a process with the empty modules prints."""
+    done = subprocess.run(
+        [sys.executable, *code],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
-    maker = object.__new__(experience_maker.RemoteExperienceMaker)
-    maker.strategy = SimpleNamespace(args=args)
-    maker.advantage_estimator = "reinforce"
-    maker.kl_ctl = SimpleNamespace(value=0.5)
-    monkeypatch.setattr(experience_maker, "apply_length_penalties", lambda *_: None)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
 
-    def made(index: int, reward: float, mask: list[int], kl: list[float]) -> Any:
-        return Experience(
-            index=[index],
-            rewards=torch.tensor([reward]),
-            action_mask=torch.tensor([mask]),
-            kl=torch.tensor([kl]),
-            info={},
-        )
 
-    # the second row of the prompt comes first; its first turn is penalized by 0.5 · 2
-    experiences = [
-        made(1, 1.0, [1, 0, 1, 0], [2.0, 0, 0, 0]),
-        made(0, 4.0, [1, 1, 0, 0], [0.0, 0, 0, 0]),
-        made(2, 7.0, [1, 0, 0, 0], [0.0, 0, 0, 0]),
-        made(3, 7.0, [1, 0, 0, 0], [0.0, 0, 0, 0]),
-    ]
-    made_again = maker.compute_advantages_and_returns(experiences)
-    found = [(e.advantages * e.action_mask)[0].tolist() for e in made_again]
+def test_their_maker_has_our_advantages_and_its_own_penalty(without_gpu) -> None:
+    script = str(Path(__file__).with_name("openrlhf_maker.py"))
+    (line,) = re.findall("advantages: (.*)", output([script], without_gpu))
     # returns-to-go of the others' turns: 4, 7, 7; 1, 1, 7, 7; 1, 1, 4, 7
-    assert found == [
+    assert json.loads(line) == [
         [1 - 6 - 1, 0, 1 - 6, 0],
         [4 - 4, 4 - 4, 0, 0],
         [7 - 13 / 4, 0, 0, 0],
@@ -114,13 +84,5 @@ print("module:", ray.get(module.remote()))
 
 
 def test_the_setup_hook_reaches_the_workers_of_ray(without_gpu) -> None:
-    env = {**os.environ, "PYTHONPATH": str(without_gpu)}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert "module: arena_credit.hooks.openrlhf" in done.stdout, done.stderr[-2000:]
+    printed = output(["-c", SCRIPT], without_gpu)
+    assert "module: arena_credit.hooks.openrlhf" in printed

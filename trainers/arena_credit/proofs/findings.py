@@ -39,6 +39,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from itertools import combinations_with_replacement, product
 from statistics import NormalDist
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -175,6 +176,20 @@ class Verdict(NamedTuple):
     kind: BiasKind
     cosine: float
     factor: float
+
+    @property
+    def bias(self) -> float:
+        """The bias of the worst seat: what remains when its mean is scaled to the true gradient.
+
+        |mean / c - truth| / |truth|, with the c that minimises it: 0 for a multiple of the
+        gradient, infinite at 90 degrees or more.
+
+        >>> round(Verdict("direction", 0.8, 1.3).bias, 9)
+        0.75
+        """
+        if self.cosine <= 0:
+            return math.inf
+        return math.sqrt(max(1 / self.cosine**2 - 1, 0.0))
 
 
 def compare(
@@ -399,11 +414,16 @@ class AuditRow(NamedTuple):
     proportion. Where the game has chance also `"2, shared chance"`: all episodes draw the same.
     `"2 + 2"`: two groups of two, each of which draws the same.
     The large batch is one batch: it is left out where it is wrong and all smaller ones are right.
+
+    `noise` is the variance of the gradient, by batch: Σ Var(ĝ) over the logits, of ĝ scaled to the
+    true gradient's size (by the factor of `Verdict`), relative to that of `rloo`. Infinite where
+    the factor is not positive.
     """
 
     game: str
     verdicts: dict[str, Verdict]
     error: str = ""  # what the function raised or returned, where it failed
+    noise: Mapping[str, float] = MappingProxyType({})
 
 
 class Counterexample(NamedTuple):
@@ -458,25 +478,26 @@ def audit(
     for game in sorted(games, key=lambda game: play_of(game).game.num_lines):
         play = play_of(game)
         try:
-            means = _expected(call, game, sizes)
+            estimates = _expected(call, game, tuple(sizes))
         except Exception as error:  # of a function that is not ours: a finding
             rows[game] = AuditRow(game, {}, f"{type(error).__name__}: {error}"[:200])
             continue
         verdicts = {
-            batch: compare(mean, play.gradient, play.game.seat, near)
-            for batch, (mean, near) in means.items()
+            batch: compare(estimate.mean, play.gradient, play.game.seat, estimate.near)
+            for batch, estimate in estimates.items()
         }
         for large in {"large", "large, shared chance"} & verdicts.keys():
             kinds = [verdicts[f"{n}{large[5:]}"].kind for n in sizes]
             if {*kinds} <= {*KINDS[:2]} and verdicts[large].kind not in KINDS[:2]:
                 del verdicts[large]  # one batch, where a median of others jumps
-        rows[game] = AuditRow(game, verdicts)
+        noise = _relative_noise(game, tuple(sizes), estimates, verdicts)
+        rows[game] = AuditRow(game, verdicts, noise=noise)
         wrong = [batch for batch, v in verdicts.items() if v.kind == "reversed"]
         if wrong and counterexample is None:
             lines = []
             for column, infoset in enumerate(play.game.infoset):
                 number = column - int(np.flatnonzero(play.game.infoset == infoset)[0])
-                gradients = (play.gradient, means[wrong[0]][0])
+                gradients = (play.gradient, estimates[wrong[0]].mean)
                 true, got = (float(gradient[column]) for gradient in gradients)
                 lines.append((*play.game.keys[infoset], number, true, got))
             counterexample = Counterexample(game, wrong[0], lines)
@@ -486,12 +507,27 @@ def audit(
 Call = Callable[[Trajectories], Floats]
 
 
-def _expected(
-    call: Call, game: str, sizes: Sequence[int]
-) -> dict[str, tuple[Floats, float]]:
-    """The expected gradient by batch, and the relative tolerance of its comparison."""
+class _Estimates(NamedTuple):
+    """float64[C], the mean over all batches, and the sum of its variances; None for one batch.
+
+    near: relative tolerance of comparisons.
+    """
+
+    mean: Floats
+    variance: float | None
+    near: float
+
+
+def _estimates(weight: Floats, gradients: Floats) -> _Estimates:
+    mean = np.asarray(weight @ gradients, np.float64)
+    variance = float((weight @ (gradients - mean) ** 2).sum())
+    return _Estimates(mean, variance, OF_FUNCTIONS)
+
+
+def _expected(call: Call, game: str, sizes: tuple[int, ...]) -> dict[str, _Estimates]:
+    """The estimates by batch."""
     play = play_of(game)
-    means: dict[str, tuple[Floats, float]] = {}
+    estimates: dict[str, _Estimates] = {}
     names = ("", ", shared chance")[: 1 + has_chance(game)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
@@ -499,18 +535,43 @@ def _expected(
             lines, batches, weights = _batches(game, size)
             gradients = _gradients(call, play, batches)
             if size > 2 and _by_order(call, play, lines, gradients):
-                return means  # one order of each batch would not do
+                return estimates  # one order of each batch would not do
             for name, weight in zip(names, weights, strict=False):
-                means[f"{size}{name}"] = weight @ gradients, OF_FUNCTIONS
+                estimates[f"{size}{name}"] = _estimates(weight, gradients)
         if max(sizes) > 2:
             pairs = _pairs(game)
             batches = [trajectories(turns) for _, _, turns in pairs]
             chances = np.array([chance for chance, _, _ in pairs])
-            means["2 + 2"] = chances @ _gradients(call, play, batches), OF_FUNCTIONS
+            estimates["2 + 2"] = _estimates(chances, _gradients(call, play, batches))
         for name in names:
             group = trajectories(large_group(game, shared=bool(name))[1])
-            means[f"large{name}"] = _gradients(call, play, [group])[0], TOLERANCE
-    return means
+            mean = _gradients(call, play, [group])[0]
+            estimates[f"large{name}"] = _Estimates(mean, None, TOLERANCE)
+    return estimates
+
+
+def _relative_noise(
+    game: str,
+    sizes: tuple[int, ...],
+    estimates: Mapping[str, _Estimates],
+    verdicts: Mapping[str, Verdict],
+) -> dict[str, float]:
+    """The variance of a function by batch, relative to that of `rloo`; see `AuditRow`."""
+    reference, noise = _of_rloo(game, sizes), {}
+    for batch, (_, variance, _) in estimates.items():
+        if variance is not None and batch in verdicts:
+            factor = verdicts[batch].factor
+            scaled = variance / factor**2 if factor > 0 else math.inf
+            noise[batch] = scaled / reference[batch]
+    return noise
+
+
+@cache
+def _of_rloo(game: str, sizes: tuple[int, ...]) -> dict[str, float]:
+    """The variances of `rloo`, which is exact, by batch."""
+    call = partial(_by_turns, partial(estimate, "rloo"))
+    estimates = _expected(call, game, sizes)
+    return {b: e.variance for b, e in estimates.items() if e.variance is not None}
 
 
 def _gradients(call: Call, play: ExactPlay, batches: Sequence[Trajectories]) -> Floats:

@@ -1,5 +1,6 @@
 """The commands `arena audit credit` and `arena audit game`."""
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,13 +40,15 @@ def audit_credit(
     with usage_errors():
         audit_report = audit(imported(function, "a function as module:name"), signature)  # type: ignore[arg-type]
     batches = list(dict.fromkeys(b for row in audit_report.rows for b in row.verdicts))
-    table = Table("game", *batches)
+    table = Table("game", *batches, "noise")
     for row in audit_report.rows:
         if row.error:
             table.add_row(row.game, row.error)
         else:
             verdicts = [row.verdicts.get(batch) for batch in batches]
-            table.add_row(row.game, *map(_verdict_cell, verdicts))
+            noise = row.noise.get("2 + 2", row.noise.get("2"))
+            cells = [*map(_verdict_cell, verdicts), _noise_cell(noise)]
+            table.add_row(row.game, *cells)
     print_tables([table])
     if example := audit_report.counterexample:
         about = DIAGNOSTICS[example.game].about
@@ -60,7 +63,10 @@ def audit_credit(
                 f"{expected_gradient:+.4f}",
             )
         print_tables([lines])
-    typer.echo("columns: episodes of a batch; in brackets: cosine to the true gradient")
+    typer.echo(
+        "columns: episodes of a batch (2 + 2: two groups); in brackets: cosine to the true "
+        "gradient; noise: variance relative to rloo, scaled to the true gradient's size"
+    )
     if all(row.error for row in audit_report.rows):
         typer.echo(f"it failed in every game: is it called as --signature {signature}?")
     typer.echo(f"worst: {audit_report.worst}")
@@ -70,6 +76,10 @@ def audit_credit(
 
 def _verdict_cell(verdict: "Verdict | None") -> str:
     return "-" if verdict is None else f"{verdict.kind} ({verdict.cosine:.2f})"
+
+
+def _noise_cell(noise: float | None) -> str:
+    return "-" if noise is None or math.isinf(noise) else f"{noise:.3g}"
 
 
 @audit_app.command("game")
