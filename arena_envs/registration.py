@@ -215,7 +215,8 @@ transforms: Registry[AnyGame] = Registry(
     {
         name: f"{_HERE}.built_in:{name.capitalize()}"
         for name in ("disguise", "goal", "misere", "start", "vanish")
-    },
+    }
+    | {"match": f"{_HERE}.match:Match"},
     given=("game",),
     kit="arena_envs.testing:check_game",
     trusted={"goal": "import a function", "start": "open a file"},

@@ -14,7 +14,8 @@ from arena_envs import IllegalAction, game_infos, make, make_game
 from arena_envs.game import CHANCE, TERMINAL, random_states
 from arena_envs.solvers import information_states, nash_conv, uniform_table
 from arena_envs.testing import check_game, same_game
-from arena_wrappers import RandomPolicy, play
+from arena_eval.exploit import tabular
+from arena_wrappers import RandomPolicy, make_policy, play
 from arena_wrappers.play import replay
 from arena_wrappers.records import Episode, write_episodes
 
@@ -40,6 +41,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "game",
     [
         *("disguise:7(kuhn_poker)", "disguise:1(tic_tac_toe)", "misere(nim)"),
+        *("match:3(leduc_poker)", "match:2(matching_pennies)"),
         *("vanish(tic_tac_toe)", "start:kuhn_poker.jsonl@0.5(kuhn_poker)"),
         *("start:nim.jsonl@0.9(nim)", "goal(kuhn_poker, at=my_goal:third_turn)"),
         "goal(start:kuhn_poker.jsonl@0(disguise:2(kuhn_poker)), at=my_goal:third_turn)",
@@ -230,3 +232,76 @@ def test_a_wrong_transform_is_refused(game: str, told: str) -> None:
 def test_the_first_node_of_a_start_is_chance(here: Path) -> None:
     game = make_game("start:kuhn_poker.jsonl@0.5(kuhn_poker)")
     assert game.current_player(game.initial_state()) == CHANCE
+
+
+@pytest.mark.parametrize("spec", ["random", "first", "constant:1"])
+def test_a_match_of_policies_without_memory_is_exploited_as_its_games_are(
+    spec: str,
+) -> None:
+    game, match = make_game("kuhn_poker"), make_game("match:2(kuhn_poker)")
+    policy = make_policy(spec)
+    single, double = (
+        nash_conv(rules, tabular(policy, rules)[0]) for rules in (game, match)
+    )
+    # in a match a seat is exploited in both places, by lot in one of them
+    assert double == pytest.approx(2 * single, abs=1e-12)
+
+
+def test_seats_change_places_between_the_games_of_a_match() -> None:
+    env = make("match:2(kuhn_poker)")
+    env.reset(seed=3)
+    movers = []
+    while not any(env.terminations.values()):
+        movers.append(env.agent_selection)
+        env.step(0)  # all pass: two turns a game
+    assert movers == ["player_0", "player_1", "player_1", "player_0"]
+
+
+def test_a_match_says_how_earlier_games_ended_and_sums_the_scores() -> None:
+    match, inner = make_game("match:2(kuhn_poker)"), make_game("kuhn_poker")
+    state = match.initial_state()
+    for action in (0, 2, 0, 1, 0):  # J and K, pass, bet, fold: the second player wins 1
+        state = match.apply(state, action)
+    assert match.returns(state) == [-1.0, 1.0]
+    text = match.observe(state, 0)
+    assert "Scores: player_0 -1, player_1 1" in text
+    assert inner.observe(state.ended[0], 0) in text
+    assert "K" not in text  # the folder never saw it
+    for action in (0, 2, 0, 1, 0):  # seat 0 is the second player now
+        state = match.apply(state, action)
+    assert match.returns(state) == [0.0, 0.0]
+    assert match.current_player(state) == TERMINAL
+
+
+def test_a_forfeit_loses_the_games_that_are_left_too() -> None:
+    match = make_game("match:4(kuhn_poker)")
+    state = match.initial_state()
+    for action in (0, 2, 0, 1, 0, 0):
+        state = match.apply(state, action)
+    assert match.forfeit(state, 1) == [5.0, -5.0]  # -1 so far, and three times 2
+
+
+def test_the_gain_of_later_games_compares_the_same_places() -> None:
+    match = make_game("match:4(kuhn_poker)")
+    state = match.initial_state()
+    # seat 0 folds the first two games and wins the last two
+    for deal in ((0, 2, 0, 1, 0), (2, 0, 1, 0), (2, 0, 1, 0), (0, 2, 0, 1, 0)):
+        for action in deal:
+            state = match.apply(state, action)
+    assert match.returns(state) == [0.0, 0.0]
+    assert match.measures(state)["later_gain_player_0"] == 2.0
+    assert match.measures(state)["later_gain_player_1"] == -2.0
+
+
+def test_bots_play_each_game_of_a_match_as_if_it_were_alone() -> None:
+    (episode,) = play("match:30(kuhn_poker)", "cfr:10", [0])
+    assert not any(turn.invalid for turn in episode.turns)
+
+
+def test_a_match_wants_a_game_without_talk_and_teams_that_stay_together() -> None:
+    for game, text in (
+        ("match:2(negotiation)", "without talk"),
+        ("match:1(nim)", "num_games"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            make_game(game)

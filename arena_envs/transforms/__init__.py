@@ -3,6 +3,7 @@
 | String | Changes | Accepts |
 |---|---|---|
 | `disguise:SEED(game)` | names of actions, cards, symbols and the story; the tree stays | games without talk whose letters carry no rules |
+| `match:N(game)` | N games of the same players as one episode, places exchanged after each | games without talk |
 | `misere(game)` | who would win loses | two seats, zero-sum, perfect information, no chance |
 | `start:FILE@SHARE(game)` | starts after this share of the turns of an episode of FILE, drawn equally | games without talk; FILE holds episodes of the same game |
 | `vanish(game)` | a seat's oldest mark vanishes when it puts its fourth | tic-tac-toe |
@@ -39,12 +40,21 @@ class Transform:
             raise AttributeError(name)
         return getattr(self.game, name)
 
+    def stage(self, state: Any) -> tuple[Any, Any]:
+        """The game and the state that a bot plays: this one, and of a match its current game."""
+        return self, state
+
     def _want(self, holds: bool, requirement: str) -> None:
         if not holds:
             name = type(self).__name__.lower()
             raise ValueError(
                 f"want {requirement} for {name}(...), got {self.game!r:.200}"
             )
+
+
+def stage_of(game: Any, state: Any) -> tuple[Any, Any]:
+    """The game and the state that a bot plays, see `Transform.stage`."""
+    return game.stage(state) if isinstance(game, Transform) else (game, state)
 
 
 def innermost(game: Any) -> Any:

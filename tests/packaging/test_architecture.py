@@ -289,7 +289,15 @@ def test_constraints_fit_the_ranges_of_the_dependencies() -> None:
 
 def test_training_libraries_are_no_core_dependency() -> None:
     core = {Requirement(line).name for line in PROJECT["dependencies"]}
-    assert core == {"gymnasium", "numpy", "pettingzoo", "pyyaml", "rich", "typer"}
+    assert core == {
+        "gymnasium",
+        "numpy",
+        "packaging",
+        "pettingzoo",
+        "pyyaml",
+        "rich",
+        "typer",
+    }
 
 
 def test_what_make_train_installs_evaluates_and_plays_tournaments() -> None:

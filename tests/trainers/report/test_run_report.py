@@ -151,6 +151,20 @@ def test_broken_results_are_refused(folder):
         read_run_files(folder, 1)
 
 
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("outcomes", "x"),
+        ("outcomes", {GAME: None}),
+        ("outcomes", {GAME: {"stages": 1}}),
+    ],
+)
+def test_results_with_fields_of_another_kind_are_refused(folder, part, value):
+    (folder / "results.json").write_text(json.dumps({**RESULTS, part: value}))
+    with pytest.raises(ValueError, match=r"results\.json.*remove the file"):
+        read_run_files(folder, 1)
+
+
 def test_charts_have_the_finite_numbers_of_the_metrics():
     charts = {chart.title: chart for chart in charts_of(METRICS, RESULTS)}
     (line,) = charts[f"{GAME}: return per seat"].lines

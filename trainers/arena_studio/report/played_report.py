@@ -23,6 +23,7 @@ from arena_studio.report.page import rendered
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import MAX_TURNS
 from arena_studio.report.tables import (
+    FIELD_ERRORS,
     UNKNOWN,
     TextTable,
     evaluation_table,
@@ -32,8 +33,6 @@ from arena_studio.report.tables import (
 )
 
 MATCHES, SUMMARY = "results.jsonl", "summary.json"
-# errors of reading results that have other fields than those of this version
-FIELD_ERRORS = (KeyError, TypeError, AttributeError, IndexError)
 
 
 class PlayedFiles(NamedTuple):

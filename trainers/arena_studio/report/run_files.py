@@ -14,6 +14,7 @@ from arena_studio.report.episodes import (
     read_lines,
     shown_text,
 )
+from arena_studio.report.tables import FIELD_ERRORS, fact_table, result_tables
 
 METRICS = "metrics.jsonl"
 STEP = re.compile(r"step-(\d+)\.jsonl")
@@ -205,6 +206,14 @@ def _results(path: Path) -> dict[str, Any]:
             f"want a JSON object in {str(path)!r}; remove the file, and the report shows "
             "the rest of the run"
         )
+    try:
+        result_tables(results)
+        fact_table({"": results})
+    except (*FIELD_ERRORS, ValueError) as error:
+        raise ValueError(
+            f"{str(path)!r} does not hold the results of this version ({error!r}); remove the file, "
+            "and the report shows the rest of the run"
+        ) from error
     return results
 
 

@@ -18,6 +18,8 @@ from arena_eval.tables import (
 from arena_eval.tournament.round_robin import mean_cell, payoff_caption, rankings
 
 NONE = "-"
+# errors of reading results that have other fields than those of this version
+FIELD_ERRORS = (KeyError, TypeError, AttributeError, IndexError)
 SHARES = ("won", "drawn", "lost")  # columns of a page; a terminal has no room for them
 
 

@@ -91,6 +91,11 @@ COMMANDS = (
         "attribute:attribute",
         "Attribute the difference of two policies to seats, by Shapley values.",
     ),
+    Command(
+        "doctor",
+        "doctor:doctor",
+        "Say what is installed and what it opens, and what this machine has.",
+    ),
     Command("serve", "serve:serve_app", "Play in a browser; serve games or models."),
     Command("credit", "credit:credit_app", "Check credit estimators, and choose one."),
     Command(

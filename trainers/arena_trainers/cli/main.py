@@ -112,12 +112,13 @@ def main() -> None:
 
 def _run_command() -> None:
     try:
-        app()
+        app(prog_name="arena")
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("arena_"):
             raise
         advice = error if "pip install" in str(error) else missing_extra(error)
-        typer.echo(f"error: {advice}", err=True)
+        text = f"error: {advice} (arena doctor says what each extra opens)"
+        typer.echo(text, err=True)
         sys.exit(2)
     except UsageError as error:
         typer.echo(wrapped(f"error: {error}", sys.stderr), err=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from arena_envs.bots import Bot
+from arena_envs.transforms import stage_of
 from arena_wrappers.policies.protocol import Reply, TurnRequest
 
 
@@ -76,7 +77,8 @@ class BotPolicy:
 
     def _reply(self, request: TurnRequest) -> str:
         try:
-            action = self.bot(request.game, request.state, random.Random(request.seed))
+            game, state = stage_of(request.game, request.state)
+            action = self.bot(game, state, random.Random(request.seed))
         except ValueError as error:
             if type(error) is not ValueError:
                 raise  # callers tell subclasses apart, such as TooLarge
@@ -96,7 +98,9 @@ class ScoringBotPolicy(BotPolicy):
         self, requests: Sequence[TurnRequest]
     ) -> list[tuple[list[float], float]]:
         bot: Any = self.bot
-        return [(list(bot.action_probs(r.game, r.state)), 0.0) for r in requests]
+        return [
+            (list(bot.action_probs(*stage_of(r.game, r.state))), 0.0) for r in requests
+        ]
 
 
 class FunctionPolicy:
