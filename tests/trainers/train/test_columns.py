@@ -139,6 +139,18 @@ def test_surprise_reaches_the_credit_unless_its_option_is_false(
     assert trainer.last_turns.tokens is None
 
 
+def test_tokens_of_reasoning_have_a_span_of_their_own(make_trainer, generated):
+    trainer = make_trainer()
+    generated(trainer)
+    assert "span" not in trainer.last_turns.tokens  # nobody reasons
+    trainer.credit.spans = lambda prompt, reply: [0, *[1] * (len(reply) - 1)]
+    generated(trainer)
+    turns = trainer.last_turns
+    first = np.cumsum(turns.num_tokens) - turns.num_tokens
+    np.testing.assert_array_equal(np.flatnonzero(turns.tokens["span"] == 0), first)
+    assert surprises(trajectories(turns)).shape[1] == 2
+
+
 def token_spans(turns):
     ends = np.cumsum(turns.num_tokens)
     return [slice(e - n, e) for e, n in zip(ends, turns.num_tokens, strict=True)]

@@ -42,7 +42,12 @@ LEAST_SURPRISE = 1e-10  # mean square, in nats²; a smaller one is rounding
 
 @needs(
     with_option={
-        "surprise": ("num_tokens", "tokens.logprob", "tokens.entropy"),
+        "surprise": (
+            "num_tokens",
+            "tokens.logprob",
+            "tokens.entropy",
+            "tokens.span",
+        ),
         "action_values": ("value", "action_value"),
     }
 )
