@@ -459,6 +459,11 @@ surprise, the part 1 - R² of it is left above 1: 1 + (1 - R²)(T - 1), and half
 choice's value that one slope on its surprise explains. It is 0 for a uniform policy: surprise is 0 there, and for one that is sure of
 wrong answers as often as of right ones. It is large where the policy is already better than chance.
 
+**Engines.** The transformers engine computes entropies from the logits that it has. vLLM and servers return the 20 likeliest tokens; the
+rest count as likely as the last of these, so that the mean of the surprise is 0 for any number. Of tokens with probabilities in proportion to
+rank^-s, this leaves 1.00, 0.94 and 0.80 of the squares of the exact surprise explained for s = 3, 2 and 1.5 (entropies of 0.7, 1.6 and 3.2 nats); with five
+tokens 0.96, 0.80 and 0.60. SGLang was not tried.
+
 **Use it.** It is the default of `arena train`, with every engine. In your own trainer: `estimate("control_variates", turns)` with the token
 columns `logprob` and `entropy` of the distribution that sampled, after temperature and cuts. Without these two columns, or with
 `credit_args: {surprise: false}`, m is 0 and the baseline remains. A column `span` (0 reasoning, 1 answer) keeps a long thought from drowning
