@@ -30,13 +30,12 @@ from arena_credit import (
     estimator_names,
     needed_columns,
 )
-from arena_credit.by_name import find_estimator
+from arena_credit.by_name import claims_of, find_estimator
 from arena_credit.needs import needs_of
 
 SEATS = (1, 2, 3, 2)  # of each game
 GROUP = 8  # episodes
-MAY_TAKE_LONGER = ("salt", "control_variates")  # a graph, and fits for each episode
-MOST_MS, LONGER_MS, MOST_MEMORY = 100.0, 1500.0, 10.0
+MOST_MEMORY = 10.0  # times that of the batch
 
 Columns = dict[str, Any]
 
@@ -163,8 +162,8 @@ def main() -> None:
 
         memory = peak_bytes(work) / num_bytes(columns)
         ms = milliseconds(work, args.repeats)
-        most = LONGER_MS if name in MAY_TAKE_LONGER else MOST_MS
-        good = "yes" if ms < most and memory < MOST_MEMORY else "NO"
+        is_fast = ms < claims_of(name).max_ms
+        good = "yes" if is_fast and memory < MOST_MEMORY else "NO"
         table.add_row(name, f"{ms:.1f}", f"{memory:.1f}", good)
         numbers[name] = {"ms": ms, "memory": memory}
     console.print(table)

@@ -546,3 +546,16 @@ def test_an_edited_config_is_refused_with_the_difference(
     (copy,) = (line for line in error.split("(") if line.startswith("cp "))
     shutil.copy(*shlex.split(copy.partition(";")[0])[1:])
     assert read_config(folder) == settings
+
+
+def test_a_run_need_not_measure_its_start(arena_here, tmp_path):
+    run = tmp_path / "run"
+    options = [*SMALL, "--measure_start", "false", "--output-dir", run]
+    assert arena_here("train", *options).returncode == 0
+    results = json.loads((run / "results.json").read_text())
+    assert results["nash_conv"]["warm_start"] is None
+    assert results["nash_conv"]["final"] is not None
+    (outcome,) = results["outcomes"].values()
+    names = [stage["name"] for stage in outcome["stages"]]
+    assert names == ["uniform random", "after self-play"]
+    assert read_metrics(run / "metrics.jsonl")[0]["step"] > 0

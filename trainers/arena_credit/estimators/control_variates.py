@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from arena_credit.batch import Bools, Floats, Ints
+from arena_credit.claims import UNBIASED, claims
 from arena_credit.estimators.levels import levels
 from arena_credit.estimators.slopes import (
     Block,
@@ -40,6 +41,16 @@ SHRINKAGE = Shrinkage()
 LEAST_SURPRISE = 1e-10  # mean square, in nats²; a smaller one is rounding
 
 
+@claims(
+    UNBIASED,
+    bootstraps=False,
+    shift=True,
+    groups_apart=False,
+    seats_apart=False,
+    singleton_pool="return",
+    noise=1.2,
+    max_ms=1500,
+)
 @needs(
     with_option={
         "surprise": (

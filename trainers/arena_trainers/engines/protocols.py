@@ -88,6 +88,10 @@ class EngineGames(Protocol):
 class WeightSender(Protocol):
     """It gives an engine in another process the weights."""
 
+    def begin(self, step: int) -> None:
+        """Gives the engine all weights of a step."""
+        ...
+
     def take(self, folder: Path) -> None:
         """Gives the engine the weights in a folder."""
         ...

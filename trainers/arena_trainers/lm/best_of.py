@@ -10,6 +10,7 @@ from arena_wrappers.policies import (
     Policy,
     Reply,
     TurnRequest,
+    forget_episodes,
     names_person,
     own_prompt,
     turn_seed,
@@ -103,6 +104,9 @@ class BestOfPolicy:
         ):
             best.append(candidates[values.index(max(values))])
         return best
+
+    def forget_episodes(self) -> None:
+        forget_episodes(self.inner)
 
 
 def load(

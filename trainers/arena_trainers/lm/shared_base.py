@@ -116,14 +116,13 @@ def _weight_files(folder: Path) -> set[str]:
 def _with_adapter_weights(
     model: PreTrainedModel, weights: Mapping[str, torch.Tensor]
 ) -> Iterator[None]:
-    """Gives the adapter of a model other weights for a while."""
+    """Puts other weights in the place of a model's adapter for a while."""
     adapter = _adapter_weights(model)
-    original = {name: weight.detach().clone() for name, weight in adapter.items()}
-    with torch.no_grad():
-        try:
-            for name, weight in adapter.items():
-                weight.copy_(weights[name])
-            yield
-        finally:
-            for name, weight in adapter.items():
-                weight.copy_(original[name])
+    original = {name: weight.data for name, weight in adapter.items()}
+    try:
+        for name, weight in adapter.items():
+            weight.data = weights[name].to(weight.device, weight.dtype)
+        yield
+    finally:
+        for name, weight in adapter.items():
+            weight.data = original[name]

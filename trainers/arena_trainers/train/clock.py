@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from arena_trainers.lm.backends import Backend, Generated, Prompts, Sampling
+from arena_wrappers.policies import forget_episodes
 
 TIMES = ("generation", "environment", "credit", "training", "rest")
 
@@ -131,3 +132,7 @@ class TimedBackend:
             generated = self.inner.generate(prompt_ids, seeds, sampling)
             self.clock.counts["generated"] += sum(map(len, generated.token_ids))
         return generated
+
+    def forget_episodes(self) -> None:
+        """As that of the inner backend, if it has one."""
+        forget_episodes(self.inner)

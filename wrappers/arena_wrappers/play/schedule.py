@@ -26,7 +26,13 @@ from arena_wrappers.play.asking import (
 )
 from arena_wrappers.play.episodes import EnvCaches, LiveEpisode, unreadable_action
 from arena_wrappers.play.plans import EpisodePlan, in_progress
-from arena_wrappers.policies import AsyncPolicy, Policy, Reply, TurnRequest
+from arena_wrappers.policies import (
+    AsyncPolicy,
+    Policy,
+    Reply,
+    TurnRequest,
+    forget_episodes,
+)
 from arena_wrappers.records import Episode
 
 Key = tuple[int, ...]
@@ -56,6 +62,14 @@ class Scheduler:
         self, plans: Sequence[EpisodePlan], batch_size: int | None
     ) -> Iterator[tuple[Key, Episode]]:
         """Each episode with the key of its `LiveEpisode`, as soon as it is over."""
+        try:
+            yield from self._in_lockstep(plans, batch_size)
+        finally:
+            forget_all(plans)
+
+    def _in_lockstep(
+        self, plans: Sequence[EpisodePlan], batch_size: int | None
+    ) -> Iterator[tuple[Key, Episode]]:
         batch_size = in_progress(plans, _checked_size(batch_size), self.timeout)
         done: dict[Key, tuple[LiveEpisode, Episode]] = {}
         plans_left = deque(enumerate(plans))
@@ -194,6 +208,14 @@ async def stream_async(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        forget_all(plans)
+
+
+def forget_all(plans: Sequence[EpisodePlan]) -> None:
+    """Tells all policies of plans that play has ended."""
+    policies = {id(policy): policy for plan in plans for policy in plan.policies}
+    for policy in policies.values():
+        forget_episodes(policy)
 
 
 def stream_in_own_loop(

@@ -36,6 +36,7 @@ from arena_wrappers.policies.protocol import Reply as Reply
 from arena_wrappers.policies.protocol import ScoringPolicy as ScoringPolicy
 from arena_wrappers.policies.protocol import TurnRequest as TurnRequest
 from arena_wrappers.policies.protocol import addressed as addressed
+from arena_wrappers.policies.protocol import forget_episodes as forget_episodes
 from arena_wrappers.policies.protocol import own_prompt as own_prompt
 from arena_wrappers.policies.protocol import turn_seed as turn_seed
 from arena_wrappers.policies.shared import SharedPolicy as SharedPolicy

@@ -4,7 +4,13 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from arena_wrappers.policies.protocol import Policy, Reply, TurnRequest, own_prompt
+from arena_wrappers.policies.protocol import (
+    Policy,
+    Reply,
+    TurnRequest,
+    forget_episodes,
+    own_prompt,
+)
 from arena_wrappers.prompts import PromptOptions
 
 NOISE = 0x6E6F697365  # makes draws independent of the inner policy's, which has the same seed
@@ -50,6 +56,9 @@ class NoisyPolicy:
         ]
         replies = iter(self.inner.act(inner_requests) if inner_requests else ())
         return [next(replies) if reply is None else reply for reply in random_replies]
+
+    def forget_episodes(self) -> None:
+        forget_episodes(self.inner)
 
     def _random_reply(self, request: TurnRequest) -> Reply | None:
         rng = random.Random(request.seed ^ NOISE)

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_wrappers.prompts import (
     DATE,
     Instead,
@@ -55,7 +58,7 @@ class TurnRequest:
 
     @classmethod
     def at(
-        cls, game: AnyGame, state: Any, options: PromptOptions, seed: int = 0
+        cls, game: AnyGame, state: AnyState, options: PromptOptions, seed: int = 0
     ) -> "TurnRequest":
         """The request of the seat to move, whose prompt tells the state alone."""
         seat = game.current_player(state)
@@ -142,7 +145,9 @@ class Policy(Protocol):
     attribute, or if it is None, the environment's options hold.
 
     A policy with `is_person = True` plays one episode at a time. A policy may have a method
-    `check_game(game)`, which raises ValueError, before play, for a game that it cannot play.
+    `check_game(game)`, which raises ValueError, before play, for a game that it cannot play. A
+    policy may have a method `forget_episodes()`, called when play ends: it frees what the policy
+    keeps between the turns of an episode. A policy around others passes the call on.
     """
 
     @property
@@ -205,6 +210,13 @@ def addressed(request: TurnRequest, policy: Policy) -> TurnRequest:
         reply_format=options.reply_format,
         date=options.date,
     )
+
+
+def forget_episodes(policy: object) -> None:
+    """Tells a policy, or what generates for it, that the episodes in progress have ended."""
+    forget = getattr(policy, "forget_episodes", None)
+    if forget is not None:
+        forget()
 
 
 class ScoringPolicy(Policy, Protocol):

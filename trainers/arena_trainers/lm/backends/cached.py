@@ -107,6 +107,10 @@ class CachedBackend:
             [ids for ids, _ in replies], [numbers for _, numbers in replies]
         )
 
+    def forget_episodes(self) -> None:
+        """As that of the inner backend; known distributions stay."""
+        self.inner.forget_episodes()
+
     def state_dict(self) -> list[dict[str, Any]]:
         """All that is known, as numbers, tuples and tensors: one entry for each distribution."""
         return [

@@ -11,6 +11,7 @@ from transformers import (
     GenerationConfig,
     PreTrainedModel,
 )
+from transformers.cache_utils import DynamicLayer
 
 from arena_trainers.lm.backends.forward_pass import (
     cache_argument,
@@ -20,6 +21,7 @@ from arena_trainers.lm.backends.forward_pass import (
     without_adapters,
 )
 from arena_trainers.lm.backends.generation_settings import with_generation_config
+from arena_trainers.lm.backends.key_values import KeyValueShape, LayerShape
 from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
 
 
@@ -28,10 +30,11 @@ def forward_with_cache(
     ids: torch.Tensor,
     mask: torch.Tensor,
     cache: DynamicCache | None = None,
+    num_logits: int = 1,
 ) -> Any:
-    """The model's output for the last tokens of rows; logits of the very last one alone."""
+    """The model's output for the last tokens of rows; logits of the very last ones alone."""
     width = ids.shape[1]
-    inputs: dict[str, Any] = dict(last_logits(model, 1))
+    inputs: dict[str, Any] = dict(last_logits(model, num_logits))
     if cache is not None:
         inputs[str(cache_argument(model))] = cache
     return model(
@@ -48,6 +51,28 @@ def dynamic_cache(model: PreTrainedModel, output: Any) -> DynamicCache | None:
     argument = cache_argument(model)
     cache = None if argument is None else getattr(output, argument, None)
     return cache if isinstance(cache, DynamicCache) else None
+
+
+def key_value_shape(model: PreTrainedModel) -> KeyValueShape | None:
+    """What the model keeps of a token; None if its cache cannot be cut at every token.
+
+    The caches of recurrent layers and of sliding windows cannot.
+    """
+    ids = torch.tensor([[2, 3]], device=model.device)
+    with torch.no_grad(), evaluating(model):
+        output = forward_with_cache(model, ids, torch.ones_like(ids))
+    cache = dynamic_cache(model, output)
+    layers = []
+    for layer in [] if cache is None else cache.layers:
+        if type(layer) is not DynamicLayer:  # subclasses keep less, or other things
+            return None
+        keys, values = layer.keys, layer.values
+        if keys is None or values is None:
+            return None
+        sizes = [(tensor.shape[1], tensor.shape[3]) for tensor in (keys, values)]
+        layers.append(LayerShape(*sizes))
+        dtype = keys.dtype
+    return KeyValueShape(tuple(layers), dtype) if layers else None
 
 
 _step_gaps: WeakKeyDictionary[PreTrainedModel, float] = WeakKeyDictionary()

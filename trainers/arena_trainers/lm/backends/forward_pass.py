@@ -74,6 +74,16 @@ def without_adapters(model: "PreTrainedModel") -> "PreTrainedModel":
     return model if get_base_model is None else get_base_model()
 
 
+def weights_version(model: "PreTrainedModel") -> object:
+    """Differs after weights were changed in place, were replaced, or another adapter was chosen.
+
+    A change by way of `Tensor.data` in place is not noticed.
+    """
+    adapters = getattr(model, "active_adapters", None)  # of peft; a method elsewhere
+    weights = [(weight.data_ptr(), weight._version) for weight in model.parameters()]
+    return tuple(weights), adapters if isinstance(adapters, list) else None
+
+
 # of transformers since 5.24, before it, and of state-space models before it
 _CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
 

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 import torch
@@ -18,6 +18,8 @@ FLOAT = 4  # bytes
 OF_FREE = 0.5  # part of the free memory that activations may take
 
 LEAST = 256  # tokens; with less memory than they take, nothing can be trained
+
+SAMPLER_COPIES = 6  # of the logits of a row, while its next token is drawn
 
 TILE = 32_768  # most words that TRL scores at once
 
@@ -63,8 +65,45 @@ def tokens_that_fit(free: float, size: int) -> int:
     return 1 << max(int(OF_FREE * free / size), LEAST).bit_length() - 1
 
 
+class GenerationLimits(NamedTuple):
+    """Tokens that fit into the memory that was free, as powers of two.
+
+    Attributes:
+        max_tokens: most tokens of a batch, prompts and replies, and of a forward pass.
+        max_kept: most tokens whose keys and values are kept for later batches.
+    """
+
+    max_tokens: int
+    max_kept: int
+
+    @classmethod
+    def of(cls, model: "PreTrainedModel", device: torch.device) -> "GenerationLimits":
+        """The limits at this moment: each part takes a quarter of what is free.
+
+        The parts: a batch's keys and values, the activations of a pass, and what is kept.
+        """
+        free = free_memory(device) / 2
+        config = model.config.get_text_config()
+        kept = cached_bytes_per_token(config)
+        activations = bytes_per_token(config, training=False, scored=False)
+        return cls(
+            max_tokens=tokens_that_fit(free, max(kept, activations)),
+            max_kept=tokens_that_fit(free, kept),
+        )
+
+
+def sampled_tokens(config: "PreTrainedConfig") -> int:
+    """Cached tokens that take the memory of drawing one row's next token from the vocabulary."""
+    size = cached_bytes_per_token(config)
+    return -(-FLOAT * SAMPLER_COPIES * int(config.vocab_size) // size)
+
+
 def bytes_per_token(
-    config: "PreTrainedConfig", *, training: bool = True, checkpointing: bool = False
+    config: "PreTrainedConfig",
+    *,
+    training: bool = True,
+    checkpointing: bool = False,
+    scored: bool = True,
 ) -> int:
     """Bytes of a token's activations in float32, if the token is of a reply.
 
@@ -76,6 +115,7 @@ def bytes_per_token(
         config: of the language model.
         training: as for `default_max_tokens`.
         checkpointing: as for `default_max_tokens`.
+        scored: whether the vocabulary is scored at the token.
     """
     hidden, layers = config.hidden_size, config.num_hidden_layers
     heads = getattr(config, "num_attention_heads", 1)
@@ -89,13 +129,29 @@ def bytes_per_token(
     num_numbers = layer
     if training:
         num_numbers = layers * hidden + layer if checkpointing else layers * layer
-    return int(FLOAT * (num_numbers + 4 * min(config.vocab_size, TILE)))
+    if scored:
+        num_numbers += 4 * min(config.vocab_size, TILE)
+    return int(FLOAT * num_numbers)
+
+
+def cached_bytes_per_token(config: "PreTrainedConfig") -> int:
+    """Bytes of a token's keys and values in float32."""
+    heads = getattr(config, "num_attention_heads", 1)
+    keys = getattr(config, "num_key_value_heads", None) or heads
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+    return int(FLOAT * 2 * config.num_hidden_layers * keys * head_dim)
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that this process may still take on the device."""
+    """Bytes that this process may still take on the device.
+
+    On a GPU those that torch's allocator holds for later use count, too.
+    """
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
+            device
+        )
+        return int(torch.cuda.mem_get_info(device)[0]) + cached
     free = int(psutil.virtual_memory().available)
     limit = LIMIT.read_text().strip() if LIMIT.is_file() else "max"
     if limit != "max":

@@ -1,8 +1,11 @@
 """`SeededSampler`: tokens drawn by numbers of the request alone."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import (
     LogitsProcessor,
     MinPLogitsWarper,
@@ -64,13 +67,38 @@ class SeededSampler(LogitsProcessor):
     def __call__(
         self, input_ids: torch.LongTensor, scores: torch.FloatTensor
     ) -> torch.FloatTensor:
+        """Scores of which greedy decoding takes the token that is drawn."""
+        tokens = self._draw(scores, None)
+        one_hot_scores = torch.full_like(scores.float(), -torch.inf)
+        return one_hot_scores.scatter_(1, tokens, 0.0)  # type: ignore[return-value]
+
+    def draw(
+        self, logits: torch.Tensor, row_of: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> torch.Tensor:
+        """The next token of rows, int64[N].
+
+        Args:
+            logits: [R, V].
+            row_of: int64[N], which of them each row has.
+            rows: int64[N], the rows, in increasing order.
+        """
+        if not np.array_equal(row_of, np.arange(len(logits))):
+            logits = logits[torch.from_numpy(row_of).to(logits.device)]
+        index = None
+        if len(rows) < len(self.seeds):
+            index = torch.from_numpy(rows).to(logits.device)
+        return self._draw(logits, index)[:, 0]
+
+    def _draw(self, scores: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
+        """int64[N, 1], the next token of rows, or of all."""
         logits = self._divide_by_temperature(scores.float())
         top = logits.amax(dim=-1, keepdim=True)
-        weights = (logits - top).exp_()  # [B, V], in proportion to the probabilities
+        weights = (logits - top).exp_()  # [N, V], in proportion to the probabilities
         total = weights.sum(dim=-1, keepdim=True)
-        restricted = self._restrict(input_ids, scores, logits)
+        restricted = self._restrict(scores, logits, rows)
         if self.sampling.temperature > 0:
-            number = uniform(self.seeds.to(logits.device), len(self.logprobs))
+            seeds = self.seeds.to(logits.device)
+            number = uniform(seeds if rows is None else seeds[rows], len(self.logprobs))
             shares = weights if restricted is logits else restricted.softmax(dim=-1)
             tokens = draw_tokens(shares, number)
         else:
@@ -81,50 +109,60 @@ class SeededSampler(LogitsProcessor):
         if is_cut:
             logits, norm = restricted, restricted.logsumexp(dim=-1, keepdim=True)
         if self.on_step is not None:
-            self.on_step(shares, logits - norm)
+            self.on_step(self._of_all(shares, rows), self._of_all(logits - norm, rows))
         logprobs = logits.gather(1, tokens) - norm
-        self.logprobs.append(logprobs[:, 0])
+        self.logprobs.append(self._of_all(logprobs[:, 0], rows))
         if self._occurring is not None:
-            self._occurring.scatter_(1, tokens, True)
+            places = torch.arange(len(tokens), device=tokens.device)
+            self._occurring[places if rows is None else rows, tokens[:, 0]] = True
         if self.sampling.with_entropy:
             # H = log Z - mean logit, without a logarithm of each probability
             finite = logits.clamp(min=-1e30)  # as 0 times minus infinity is NaN
             mass, whole = (shares, 1.0) if is_cut else (weights, total[:, 0])
             mean = torch.linalg.vecdot(mass, finite) / whole
-            self.entropies.append((norm[:, 0] - mean).clamp_(min=0.0))
-        one_hot_scores = torch.full_like(logits, -torch.inf).scatter_(1, tokens, 0.0)
-        return one_hot_scores  # type: ignore[return-value]
+            entropies = (norm[:, 0] - mean).clamp_(min=0.0)
+            self.entropies.append(self._of_all(entropies, rows))
+        return tokens
+
+    def _of_all(self, values: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
+        """Values of all rows: 0 where a row has none."""
+        if rows is None:
+            return values
+        whole = values.new_zeros((len(self.seeds), *values.shape[1:]))
+        return whole.index_copy_(0, rows, values)
 
     def _divide_by_temperature(self, logits: torch.Tensor) -> torch.Tensor:
         divisor = self.sampling.temperature or 1.0
         return logits if divisor == 1 else logits / divisor
 
     def _restrict(
-        self,
-        input_ids: torch.LongTensor,
-        scores: torch.FloatTensor,
-        logits: torch.Tensor,
+        self, scores: torch.Tensor, logits: torch.Tensor, rows: torch.Tensor | None
     ) -> torch.Tensor:
         """`logits`, or what penalty and cuts make of `scores`; -inf is not drawn."""
         restricted = logits
         if self.sampling.repetition_penalty != 1:
             restricted = self._divide_by_temperature(
-                self._penalize_repetition(scores.float())
+                self._penalize_repetition(scores.float(), rows)
             )
+        no_ids: Any = None  # these warpers read no tokens
         for warper in self.warpers:
-            restricted = warper(input_ids, restricted)
+            restricted = warper(no_ids, restricted)
         return restricted
 
-    def _penalize_repetition(self, logits: torch.Tensor) -> torch.Tensor:
+    def _penalize_repetition(
+        self, logits: torch.Tensor, rows: torch.Tensor | None
+    ) -> torch.Tensor:
         """Logits after the repetition penalty; what fills up a row is not repeated."""
         if self._occurring is None:
-            occurring = torch.zeros(logits.shape, dtype=torch.bool)
+            shape = (len(self.seeds), logits.shape[1])
+            occurring = torch.zeros(shape, dtype=torch.bool)
             for row, ids in enumerate(self.prompt_ids):
                 occurring[row, list(ids)] = True
             self._occurring = occurring.to(logits.device)
         penalty = self.sampling.repetition_penalty
         penalized = torch.where(logits > 0, logits / penalty, logits * penalty)
-        return torch.where(self._occurring, penalized, logits)
+        occurring = self._occurring if rows is None else self._occurring[rows]
+        return torch.where(occurring, penalized, logits)
 
 
 BLOCK = 256  # tokens; about the square root of a vocabulary

@@ -3,10 +3,13 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import NamedTuple, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import (
+    DynamicCache,
     GenerationConfig,
     LogitsProcessorList,
     PreTrainedModel,
@@ -14,21 +17,56 @@ from transformers import (
 
 from arena_trainers.finite import Diverged
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
-from arena_trainers.lm.backends.cached_steps import generate_cache_is_exact
-from arena_trainers.lm.backends.distinct import generate_distinct
+from arena_trainers.lm.backends.cached_steps import (
+    cached_steps_are_exact,
+    dynamic_cache,
+    forward_with_cache,
+    generate_cache_is_exact,
+    key_value_shape,
+)
 from arena_trainers.lm.backends.forward_pass import (
     evaluating,
     reads_padding,
+    weights_version,
 )
 from arena_trainers.lm.backends.generation_settings import with_generation_config
+from arena_trainers.lm.backends.key_values import ROOM, KeyValueShape
+from arena_trainers.lm.backends.memory import (
+    GenerationLimits,
+    chunks_by_length,
+    sampled_tokens,
+)
+from arena_trainers.lm.backends.open_rows import EndedReply, generate_replies
 from arena_trainers.lm.backends.padding import left_padded
+from arena_trainers.lm.backends.prefixes import (
+    CachedText,
+    PrefixStore,
+    prefixes_are_exact,
+)
 from arena_trainers.lm.backends.sampling import SeededSampler, StepObserver
 
+# multiplications and additions; a pass of fewer costs less than looking up what is known
+LEAST_PRODUCTS = 10**8
+
 GenerateContext = Callable[[], AbstractContextManager[PreTrainedModel]]
+T = TypeVar("T")
+
+
+class WholePrompts(NamedTuple):
+    """Prompts after a forward pass without earlier keys and values; see `StartedBatch`."""
+
+    logits: torch.Tensor
+    mask: torch.Tensor
+    cache: DynamicCache | None
 
 
 class TransformersBackend:
     """Generates on the device and in the dtype of the model.
+
+    Keys and values of prompts and replies stay until `forget_episodes`, or until the weights
+    change, see `PrefixStore`: the prompt of an episode's next turn is computed from where it
+    leaves the earlier ones. That changes the last bits of a logit, as the rows of a batch do.
+    Models with recurrent layers or sliding windows compute each prompt anew.
 
     Args:
         model: the language model.
@@ -50,11 +88,21 @@ class TransformersBackend:
     ) -> None:
         self.model, self.pad_id = model, pad_id
         self.context = _locked_context(context or (lambda: nullcontext(self.model)))
+        self._limits: GenerationLimits | None = None
+        self._store: PrefixStore | None = None
+        self._store_version: object = None
+        self._num_weights = model.num_parameters()
+        # measured when it is needed; of no layers where prompts are computed whole
+        self._shape: KeyValueShape | None = None
+
+    def forget_episodes(self) -> None:
+        """Frees what is kept between the turns of episodes."""
+        self._limits = self._store = None
 
     @torch.no_grad()
     def generate(
         self,
-        prompt_ids: Sequence[Sequence[int]],
+        prompt_ids: Prompts,
         seeds: Sequence[int],
         sampling: Sampling,
         on_step: StepObserver | None = None,
@@ -65,18 +113,67 @@ class TransformersBackend:
             prompt_ids: token ids of the prompts.
             seeds: one integer for each prompt.
             sampling: how tokens are drawn.
-            on_step: called at each step with the distributions of all rows.
+            on_step: called at each step with the distributions of all rows, which then are
+                one batch.
         """
-        if len(set(map(len, prompt_ids))) > 1 and reads_padding(self.model):
-            return self._generate_by_length(prompt_ids, seeds, sampling)
-        inputs = left_padded(prompt_ids, self.pad_id, self.model.device)
-        sampler = SeededSampler(seeds, sampling, prompt_ids, on_step)
         with self.context() as model, evaluating(model):
-            replies = generate_distinct(model, inputs, sampler, sampling)
-            if replies is None:
-                replies = self._generate_with_transformers(
-                    model, inputs, sampler, sampling
+            if on_step is not None:
+                chunks = [list(range(len(prompt_ids)))]
+            else:
+                chunks = self._chunks(model, prompt_ids, sampling)
+            generated = [
+                self._generate_chunk(
+                    model,
+                    [prompt_ids[i] for i in chunk],
+                    [seeds[i] for i in chunk],
+                    sampling,
+                    on_step,
                 )
+                for chunk in chunks
+            ]
+        token_ids, logprobs, entropies = (
+            _in_order(chunks, lists) for lists in zip(*generated, strict=True)
+        )
+        return Generated(
+            token_ids, logprobs, entropies if sampling.with_entropy else None
+        )
+
+    def _chunks(
+        self, model: PreTrainedModel, prompt_ids: Prompts, sampling: Sampling
+    ) -> list[list[int]]:
+        """The prompts in batches that memory holds; without padding if the model reads it."""
+        if self._limits is None:
+            self._limits = GenerationLimits.of(model, model.device)
+        sampled = sampled_tokens(model.config.get_text_config())
+        return chunks_by_length(
+            [len(ids) for ids in prompt_ids],
+            [sampling.max_new_tokens + sampled] * len(prompt_ids),
+            self._limits.max_tokens,
+            alike=reads_padding(model),
+        )
+
+    def _generate_chunk(
+        self,
+        model: PreTrainedModel,
+        prompt_ids: Prompts,
+        seeds: Sequence[int],
+        sampling: Sampling,
+        on_step: StepObserver | None,
+    ) -> Generated:
+        """The replies to prompts in one batch; entropies are empty unless asked for."""
+        sampler = SeededSampler(seeds, sampling, prompt_ids, on_step)
+        prompts, row_of = _distinct(prompt_ids)
+        store = self._store_of(model, sum(map(len, prompts)))
+        if store is not None:
+            replies = _generate_from_parts(
+                model, store, prompts, row_of, sampler, sampling
+            )
+        elif sampling.max_new_tokens == 1 or cached_steps_are_exact(model):
+            replies = self._generate_whole(model, prompts, row_of, sampler, sampling)
+        else:
+            replies = self._generate_with_transformers(
+                model, prompt_ids, sampler, sampling
+            )
         logprobs = torch.stack(sampler.logprobs, dim=1)
         if bool(logprobs.isnan().any()):
             raise Diverged(
@@ -85,49 +182,69 @@ class TransformersBackend:
             )
         token_ids = replies.tolist()
         lengths = [_reply_length(ids, sampling.end_ids) for ids in token_ids]
-        entropies = None
+        entropies: list[list[float]] = [[] for _ in lengths]
         if sampling.with_entropy:
-            entropies = _truncate_rows(
-                torch.stack(sampler.entropies, dim=1).tolist(), lengths
-            )
+            entropies = torch.stack(sampler.entropies, dim=1).tolist()
         return Generated(
             _truncate_rows(token_ids, lengths),
             _truncate_rows(logprobs.tolist(), lengths),
-            entropies,
+            _truncate_rows(entropies, lengths),
         )
 
-    def _generate_by_length(
-        self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
-    ) -> Generated:
-        """`generate`, one call for the prompts of each length, so that none is padded."""
-        groups: dict[int, list[int]] = {}
-        for i, ids in enumerate(prompt_ids):
-            groups.setdefault(len(ids), []).append(i)
-        num_rows = len(prompt_ids)
-        token_ids: list[list[int]] = [[]] * num_rows
-        logprobs: list[list[float]] = [[]] * num_rows
-        entropies: list[list[float]] = [[]] * num_rows
-        for group in groups.values():
-            generated = self.generate(
-                [prompt_ids[i] for i in group], [seeds[i] for i in group], sampling
+    def _store_of(self, model: PreTrainedModel, num_tokens: int) -> PrefixStore | None:
+        """What is kept for the model's weights; None if its cache cannot be cut, or is not worth it.
+
+        Args:
+            model: with these weights.
+            num_tokens: of the prompts.
+        """
+        if 2 * self._num_weights * num_tokens < LEAST_PRODUCTS:
+            return None
+        if self._shape is None:
+            shape = key_value_shape(model) if cached_steps_are_exact(model) else None
+            if shape is None or not prefixes_are_exact(model, shape):
+                shape = KeyValueShape((), torch.float32)
+            self._shape = shape
+        if not self._shape.layers:
+            return None
+        version, limits = weights_version(model), self._limits
+        if self._store is None or version != self._store_version:
+            limits = limits or GenerationLimits.of(model, model.device)
+            self._store_version = version
+            self._store = PrefixStore(
+                self._shape,
+                model.device,
+                max_slots=limits.max_kept,
+                max_tokens=limits.max_tokens,
+                pad_id=self.pad_id,
             )
-            for row, i in enumerate(group):
-                token_ids[i] = generated.token_ids[row]
-                logprobs[i] = generated.logprobs[row]
-                if generated.entropies is not None:
-                    entropies[i] = generated.entropies[row]
-        return Generated(
-            token_ids, logprobs, entropies if sampling.with_entropy else None
+        return self._store
+
+    def _generate_whole(
+        self,
+        model: PreTrainedModel,
+        prompts: Sequence[NDArray[np.int64]],
+        row_of: NDArray[np.int64],
+        sampler: SeededSampler,
+        sampling: Sampling,
+    ) -> NDArray[np.int64]:
+        """As `_generate_from_parts`, of prompts that are computed anew."""
+        ids, mask = left_padded(
+            [tokens.tolist() for tokens in prompts], self.pad_id, model.device
         )
+        output = forward_with_cache(model, ids, mask)
+        batch = WholePrompts(output.logits[:, -1], mask, dynamic_cache(model, output))
+        return generate_replies(model, batch, row_of, sampler, sampling)
 
     def _generate_with_transformers(
         self,
         model: PreTrainedModel,
-        inputs: tuple[torch.Tensor, torch.Tensor],
+        prompt_ids: Prompts,
         sampler: SeededSampler,
         sampling: Sampling,
-    ) -> torch.Tensor:
-        """int64[B, T]: the tokens of the replies, by the `generate` of transformers."""
+    ) -> NDArray[np.int64]:
+        """int64[B, T], the tokens of replies, by the `generate` of transformers."""
+        ids, mask = left_padded(prompt_ids, self.pad_id, model.device)
         config = GenerationConfig(
             max_new_tokens=sampling.max_new_tokens,
             do_sample=False,
@@ -138,13 +255,51 @@ class TransformersBackend:
             use_cache=not reads_padding(model) and generate_cache_is_exact(model),
         )
         sequences: torch.Tensor = with_generation_config(model, config).generate(  # type: ignore[operator]
-            input_ids=inputs[0],
-            attention_mask=inputs[1],
+            input_ids=ids,
+            attention_mask=mask,
             generation_config=config,
             logits_processor=LogitsProcessorList([sampler]),
             synced_gpus=False,  # each process plays other games
         )
-        return sequences[:, inputs[0].shape[1] :]
+        replies: NDArray[np.int64] = sequences[:, ids.shape[1] :].cpu().numpy()
+        return replies
+
+
+def _generate_from_parts(
+    model: PreTrainedModel,
+    store: PrefixStore,
+    prompts: Sequence[NDArray[np.int64]],
+    row_of: NDArray[np.int64],
+    sampler: SeededSampler,
+    sampling: Sampling,
+) -> NDArray[np.int64]:
+    """int64[B, T], the tokens of replies to prompts of which parts are known.
+
+    Args:
+        model: with the weights of the store.
+        store: what is known.
+        prompts: distinct.
+        row_of: int64[B], the prompt of each reply.
+        sampler: draws the tokens of all replies.
+        sampling: how long they are, and what ends them.
+    """
+    batch = store.prefill(model, prompts, room=min(sampling.max_new_tokens, ROOM))
+    num_places = batch.mask.shape[1]  # before the replies
+
+    def keep_ended(ended: Sequence[EndedReply]) -> None:
+        store.add(
+            batch.cache,
+            (
+                CachedText(
+                    row=row,
+                    tokens=np.concatenate([prompts[row_of[reply]], tokens[:-1]]),
+                    end=num_places + len(tokens) - 1,
+                )
+                for reply, row, tokens in ended
+            ),
+        )
+
+    return generate_replies(model, batch, row_of, sampler, sampling, keep_ended)
 
 
 def _locked_context(context: GenerateContext) -> GenerateContext:
@@ -158,6 +313,15 @@ def _locked_context(context: GenerateContext) -> GenerateContext:
     return locked
 
 
+def _distinct(
+    prompt_ids: Prompts,
+) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """The distinct prompts, and int64[B], which of them each row has."""
+    places: dict[tuple[int, ...], int] = {}
+    row_of = [places.setdefault(tuple(ids), len(places)) for ids in prompt_ids]
+    return [np.array(ids) for ids in places], np.array(row_of)
+
+
 def _reply_length(token_ids: Sequence[int], end_ids: Sequence[int]) -> int:
     """Tokens up to the first that ends a reply, which counts."""
     for i, token in enumerate(token_ids):
@@ -166,5 +330,17 @@ def _reply_length(token_ids: Sequence[int], end_ids: Sequence[int]) -> int:
     return len(token_ids)
 
 
-def _truncate_rows(rows: list[list[Any]], lengths: Sequence[int]) -> list[list[Any]]:
+def _truncate_rows(rows: list[list[T]], lengths: Sequence[int]) -> list[list[T]]:
     return [row[:length] for row, length in zip(rows, lengths, strict=True)]
+
+
+def _in_order(
+    chunks: Sequence[Sequence[int]], lists: Sequence[Sequence[list[T]]]
+) -> list[list[T]]:
+    """The entries of chunks by their index."""
+    by_index = {
+        i: entry
+        for chunk, entries in zip(chunks, lists, strict=True)
+        for i, entry in zip(chunk, entries, strict=True)
+    }
+    return [by_index[i] for i in range(len(by_index))]

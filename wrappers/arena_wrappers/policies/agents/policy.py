@@ -19,6 +19,7 @@ from arena_wrappers.policies.protocol import (
     Policy,
     Reply,
     TurnRequest,
+    forget_episodes,
     own_prompt,
     turn_seed,
 )
@@ -99,6 +100,10 @@ class AgentPolicy:
             for turn in turns:
                 turn.advance()
         return [turn.reply() for turn in turns]
+
+    def forget_episodes(self) -> None:
+        for model in self.models.values():
+            forget_episodes(model)
 
 
 class AsyncAgentPolicy(AgentPolicy):
@@ -201,7 +206,7 @@ class _AgentTurn:
         except Exception as error:  # an agent may be anybody's code
             self._fail(f"raised {type(error).__name__}: {error}", error)
 
-    def _set_asks(self, asks: Any) -> None:
+    def _set_asks(self, asks: Ask | Sequence[Ask]) -> None:
         self.is_single = isinstance(asks, Ask)
         ask_list = list(asks) if isinstance(asks, Sequence) else [asks]
         for ask in ask_list:

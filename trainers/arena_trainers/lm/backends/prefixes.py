@@ -1,0 +1,337 @@
+"""`PrefixStore`: each beginning of a text is computed once, in a batch and from round to round.
+
+A model's keys and values of a token depend on the tokens before it alone. The prompts of a game
+begin with the same rules, and a prompt with a transcript begins with the prompt and the reply of
+the turn before. Their keys and values stay in a pool as long as there is room, and a prompt needs
+a forward pass of what follows them alone. A template that rewrites earlier turns leaves a
+shorter beginning to go on from.
+
+A store is good for the weights that filled it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
+from arena_trainers.lm.backends.cached_steps import forward_with_cache
+from arena_trainers.lm.backends.forward_pass import evaluating, without_adapters
+from arena_trainers.lm.backends.key_values import (
+    BatchCache,
+    KeyValuePool,
+    KeyValueShape,
+)
+from arena_trainers.lm.backends.prefix_tree import (
+    PrefixTree,
+    Slots,
+    Tokens,
+    common_length,
+)
+from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
+
+# a forward pass more pays if it saves this many tokens; between 20 for a model of 135 M weights
+# on one core, and 1,000 on a GPU
+PASS = 256
+
+
+class PrefilledBatch(NamedTuple):
+    """Prompts after their forward pass.
+
+    Attributes:
+        logits: [R, V], of the next token.
+        mask: int64[R, L], 0 at padding.
+        cache: of their L places.
+    """
+
+    logits: torch.Tensor
+    mask: torch.Tensor
+    cache: BatchCache
+
+
+_gaps: WeakKeyDictionary[PreTrainedModel, float] = WeakKeyDictionary()
+
+
+@torch.no_grad()
+def prefixes_are_exact(model: PreTrainedModel, shape: KeyValueShape) -> bool:
+    """True if prompts give the same logits in parts as at once; measured once of each model."""
+    inner = without_adapters(model)
+    if inner not in _gaps:
+        store = PrefixStore(shape, model.device, max_slots=64, max_tokens=64, pad_id=0)
+        texts = [np.array([2, 3, 4, 5, 2]), np.array([3, 4])]
+        with evaluating(model):
+            store.prefill(model, [texts[0][:2], texts[1][:1]])
+            in_parts = store.prefill(model, texts).logits
+            at_once = torch.cat(
+                [
+                    model(
+                        input_ids=torch.from_numpy(ids[None]).to(model.device),
+                        use_cache=False,
+                    ).logits[:, -1]
+                    for ids in texts
+                ]
+            )
+        if not bool(at_once.isfinite().all()):
+            return True  # weights that have diverged tell nothing of the cache
+        in_parts, at_once = (
+            logits.float().log_softmax(dim=-1) for logits in (in_parts, at_once)
+        )
+        _gaps[inner] = logprob_gap((in_parts - at_once).abs(), inner.dtype)
+    return _gaps[inner] <= tolerance(inner.dtype)
+
+
+class CachedText(NamedTuple):
+    """A text whose tokens are in the cache of a batch.
+
+    Attributes:
+        row: of the cache.
+        tokens: of the text.
+        end: the place behind the last token in the row.
+    """
+
+    row: int
+    tokens: Tokens
+    end: int
+
+
+class Segment(NamedTuple):
+    """A part of a text that has to be computed.
+
+    Attributes:
+        tokens: the text up to the end of the part.
+        slots: of what comes before the part.
+    """
+
+    tokens: Tokens
+    slots: Slots
+
+    @property
+    def length(self) -> int:
+        """Of the part."""
+        return len(self.tokens) - len(self.slots)
+
+
+class PrefixStore:
+    """The keys and values of texts that a model has read with one set of weights.
+
+    Args:
+        shape: of a token's keys and values.
+        device: of the model.
+        max_slots: most tokens in the pool. A batch with more goes beyond it.
+        max_tokens: most tokens of a forward pass; a single text may be longer.
+        pad_id: fills rows up.
+    """
+
+    def __init__(
+        self,
+        shape: KeyValueShape,
+        device: torch.device,
+        *,
+        max_slots: int,
+        max_tokens: int,
+        pad_id: int,
+    ) -> None:
+        self.pool, self.tree = KeyValuePool(shape, device), PrefixTree()
+        self.max_slots, self.max_tokens, self.pad_id = max_slots, max_tokens, pad_id
+
+    def prefill(
+        self,
+        model: PreTrainedModel,
+        prompts: Sequence[Tokens],
+        num_tail: int = 1,
+        room: int = 0,
+    ) -> PrefilledBatch:
+        """The logits after prompts, whose keys and values then are in the pool.
+
+        Args:
+            model: with the weights of the store.
+            prompts: distinct, each of at least `num_tail` tokens.
+            num_tail: the last tokens of each prompt whose logits are asked for; they are
+                computed again. The logits are those of all these places then, [R, num_tail, V].
+            room: tokens that will follow in each row.
+        """
+        self.tree.begin_use()
+        self._compute_shared(model, prompts, num_tail)
+        segments = [self._open_part(ids, num_tail) for ids in prompts]
+        lengths = [segment.length for segment in segments]
+        *long_groups, width_group = padding_groups(lengths)
+        width = max(lengths[i] for i in width_group)
+        long = [i for group in long_groups for i in group]
+        self._compute(
+            model,
+            [
+                segments[i]._replace(tokens=prompts[i][: len(prompts[i]) - width])
+                for i in long
+            ],
+        )
+        for i in long:
+            segments[i] = self._open_part(prompts[i], width)
+        return self._run(model, segments, num_tail, room)
+
+    def add(self, cache: BatchCache, texts: Iterable[CachedText]) -> None:
+        """Keeps what a batch knows of texts."""
+        rows, places, slots = [], [], []
+        for row, tokens, end in texts:
+            _, known = self.tree.find(tokens)
+            num_new = len(tokens) - len(known)
+            if num_new > 0:
+                new_slots = self._take(num_new)
+                self.tree.add(tokens, len(known), new_slots)
+                rows.append(np.full(num_new, row))
+                places.append(np.arange(end - num_new, end))
+                slots.append(new_slots)
+        if rows:
+            self.pool.write(
+                cache,
+                rows=np.concatenate(rows),
+                places=np.concatenate(places),
+                slots=np.concatenate(slots),
+            )
+
+    def _open_part(self, tokens: Tokens, num_open: int) -> Segment:
+        """A text as a segment after what is known of it, but at least of `num_open` tokens."""
+        _, slots = self.tree.find(tokens[: len(tokens) - num_open])
+        return Segment(tokens, slots)
+
+    def _compute_shared(
+        self, model: PreTrainedModel, prompts: Sequence[Tokens], num_tail: int
+    ) -> None:
+        """Computes beginnings that several prompts share, where this saves enough tokens.
+
+        What saves too little is computed with the longer beginnings that fewer prompts share.
+        """
+        groups = self._by_known_beginning(prompts, num_tail)
+        while groups:
+            groups = [
+                longer
+                for group in groups
+                for longer in _longer_beginnings(group, num_tail)
+            ]
+            segments = [
+                self._open_part(texts[0][:length], 0) for texts, length in groups
+            ]
+            num_saved = sum(
+                (len(texts) - 1) * segment.length
+                for (texts, _), segment in zip(groups, segments, strict=True)
+            )
+            if num_saved >= PASS:
+                self._compute(model, segments)
+
+    def _by_known_beginning(
+        self, prompts: Sequence[Tokens], num_tail: int
+    ) -> list["Alike"]:
+        """Prompts of which the same is known."""
+        groups: dict[int, Alike] = {}
+        for ids in prompts:
+            node, known = self.tree.find(ids[: len(ids) - num_tail])
+            groups.setdefault(id(node), Alike([], len(known))).texts.append(ids)
+        return list(groups.values())
+
+    def _compute(self, model: PreTrainedModel, segments: Sequence[Segment]) -> None:
+        """Computes segments, those of similar length together."""
+        lengths = [segment.length for segment in segments]
+        for group in padding_groups(lengths):
+            chunk: list[Segment] = []
+            width = 0
+            for i in group:
+                width = max(width, len(segments[i].tokens))
+                if chunk and (len(chunk) + 1) * width > self.max_tokens:
+                    self._run(model, chunk, 1, 0)
+                    chunk, width = [], len(segments[i].tokens)
+                chunk.append(segments[i])
+            if chunk:
+                self._run(model, chunk, 1, 0)
+
+    def _run(
+        self,
+        model: PreTrainedModel,
+        segments: Sequence[Segment],
+        num_logits: int,
+        room: int,
+    ) -> PrefilledBatch:
+        """A forward pass of segments, whose keys and values it keeps."""
+        num_known = max(len(segment.slots) for segment in segments)
+        width = max(segment.length for segment in segments)
+        known = np.zeros((len(segments), num_known), np.int64)
+        mask = np.zeros((len(segments), num_known + width), np.int64)
+        ids = np.full((len(segments), width), self.pad_id)
+        for row, (tokens, slots) in enumerate(segments):
+            num_new = len(tokens) - len(slots)
+            if len(slots):
+                known[row, -len(slots) :] = slots
+            mask[row, num_known - len(slots) : num_known] = 1
+            mask[row, num_known + width - num_new :] = 1
+            ids[row, width - num_new :] = tokens[len(slots) :]
+        device = self.pool.device
+        cache = self.pool.batch(known, width + room)
+        mask_tensor = torch.from_numpy(mask).to(device)
+        output = forward_with_cache(
+            model, torch.from_numpy(ids).to(device), mask_tensor, cache, num_logits
+        )
+        end = num_known + width
+        self.add(
+            cache,
+            (CachedText(row, part.tokens, end) for row, part in enumerate(segments)),
+        )
+        logits = output.logits[:, -num_logits:]
+        return PrefilledBatch(
+            logits if num_logits > 1 else logits[:, 0], mask_tensor, cache
+        )
+
+    def _take(self, num: int) -> NDArray[np.int64]:
+        """Free slots; drops what was used longest ago if there are none."""
+        missing = num - len(self.pool.free)
+        if missing > 0 and self.pool.num_slots + missing <= self.max_slots:
+            most = self.max_slots - self.pool.num_slots
+            self.pool.grow(min(most, max(missing, self.pool.num_slots)))
+        elif missing > 0:
+            freed = [*self.tree.evict(missing)]
+            self.pool.free = np.concatenate([self.pool.free, *freed])
+            missing = num - len(self.pool.free)
+            if missing > 0:
+                self.pool.grow(missing)
+        return self.pool.take(num)
+
+
+class Alike(NamedTuple):
+    """Texts whose first `length` tokens are equal."""
+
+    texts: list[Tokens]
+    length: int
+
+
+def _longer_beginnings(group: Alike, num_tail: int) -> list[Alike]:
+    """The texts that have more in common than their group, but for the last tokens of each."""
+    by_next: dict[int, list[Tokens]] = {}
+    for text in group.texts:
+        if group.length < len(text) - num_tail:
+            by_next.setdefault(int(text[group.length]), []).append(text)
+    longer = []
+    for texts in by_next.values():
+        if len(texts) > 1:
+            first, *others = texts
+            length = min(map(len, texts)) - num_tail
+            for text in others:
+                length = common_length(first[:length], text)
+            longer.append(Alike(texts, length))
+    return longer
+
+
+def padding_groups(lengths: Sequence[int]) -> list[list[int]]:
+    """Rows in groups of similar length, the longest first: padding costs less than a pass more.
+
+    >>> padding_groups([1000, 10, 990, 12])
+    [[0, 2], [3, 1]]
+    """
+    groups: list[list[int]] = []
+    longest = padding = 0
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        padding += longest - lengths[i]
+        if not groups or padding > PASS:
+            groups.append([])
+            longest, padding = lengths[i], 0
+        groups[-1].append(i)
+    return groups
