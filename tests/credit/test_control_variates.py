@@ -489,7 +489,8 @@ def with_wrong_slopes(turns):
 
 
 def test_action_values_add_no_bias_however_wrong_they_are():
-    play, total, change = play_of("stop_or_go"), 0.0, 0.0
+    play, change = play_of("stop_or_go"), 0.0
+    total = np.zeros(len(play.policy))
     for chance, lines, turns in _pairs("stop_or_go"):
         wrong = with_wrong_values(play, lines, turns)
         total = total + chance * gradient_estimate(
