@@ -143,7 +143,7 @@ def test_tokens_of_reasoning_have_a_span_of_their_own(make_trainer, generated):
     trainer = make_trainer()
     generated(trainer)
     assert "span" not in trainer.last_turns.tokens  # nobody reasons
-    trainer.credit.spans = lambda prompt, reply: [0, *[1] * (len(reply) - 1)]
+    trainer.credit.spans = lambda prompt, reply, text: [0, *[1] * (len(reply) - 1)]
     generated(trainer)
     turns = trainer.last_turns
     first = np.cumsum(turns.num_tokens) - turns.num_tokens

@@ -205,23 +205,28 @@ class Chat:
             self._opened_reasoning[tail] = self.marks.opened_by(self.decoded(tail))
         return self._opened_reasoning[tail]
 
-    def spans(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> list[int]:
+    def spans(
+        self, prompt_ids: Sequence[int], token_ids: Sequence[int], text: str
+    ) -> list[int]:
         """For each token of a reply: 0 if reasoning is open before it, else 1.
 
         So it is known before the token is drawn, and sums over each kind have mean 0 if their
         terms do. The mark that opens reasoning counts as 1, that which closes it as 0. Only
         the first reasoning counts.
+
+        Args:
+            prompt_ids: token ids of the prompt.
+            token_ids: of the reply.
+            text: the reply, as `readable_reply` gives it.
         """
-        opened = self._opened_by(prompt_ids)
-        marks = self.marks
-        text = self.decoded(token_ids)
-        if not opened and not has_opening(text) and marks.opening not in text:
+        if not has_opening(text):
             return [1] * len(token_ids)
         for token in {*token_ids} - self._pieces.keys():
             self._pieces[token] = self.decoded((token,))
         pieces = [self._pieces[token] for token in token_ids]
-        text = opened + "".join(pieces)
-        reasoning = first_reasoning(text, marks.opening, marks.closing)
+        opened = self._opened_by(prompt_ids)
+        whole = opened + "".join(pieces)
+        reasoning = first_reasoning(whole, self.marks.opening, self.marks.closing)
         if reasoning is None:
             return [1] * len(token_ids)
         begin, end = reasoning

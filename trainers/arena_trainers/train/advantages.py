@@ -28,6 +28,7 @@ from arena_trainers.train.records import (
 from arena_trainers.train.rollout.reward_columns import with_reward_columns, with_scores
 from arena_trainers.train.rows import whole_row_lengths
 from arena_trainers.train.together import check_together
+from arena_wrappers.records import Generation, Turn
 
 SPAN = "tokens.span"
 
@@ -51,7 +52,8 @@ class BatchCredit:
         models: reward models that supply columns, by path.
         clock: counts the time.
         max_tokens: most tokens that run through a reward model at once.
-        spans: of the tokens of a reply, by the ids of prompt and reply: 0 for reasoning, else 1.
+        spans: of the tokens of a reply, by the ids of prompt and reply, and its text: 0 for
+            reasoning, else 1.
 
     Attributes:
         state: the estimator's, from the batch before.
@@ -68,7 +70,8 @@ class BatchCredit:
         models: Mapping[str, RewardModel],
         clock: Clock,
         max_tokens: int,
-        spans: Callable[[Sequence[int], Sequence[int]], Sequence[int]] | None = None,
+        spans: Callable[[Sequence[int], Sequence[int], str], Sequence[int]]
+        | None = None,
     ) -> None:
         self.args, self.games, self.critic = args, games, critic
         self.models, self.clock, self.max_tokens = models, clock, max_tokens
@@ -140,11 +143,15 @@ class BatchCredit:
     def _with_span(self, record: TurnRecord, played: PlayedBatch) -> TurnRecord:
         """The record with the token column `span`."""
         turn = played.episodes[record.episode].turns[record.place]
-        reply = turn if record.call < 0 else turn.generations[record.call]
+        reply: Turn | Generation = turn
+        text = turn.reply
+        if record.call >= 0:
+            reply = turn.generations[record.call]
+            text = turn.generations[record.call].text
         token_ids = reply.token_ids or ()
         spans: Sequence[float] = [1] * len(token_ids)
         if self.spans is not None:
-            spans = self.spans(reply.prompt_ids or (), token_ids)
+            spans = self.spans(reply.prompt_ids or (), token_ids, text)
         return record._replace(tokens={**(record.tokens or {}), "span": spans})
 
     def __call__(self, shares: RecordsByProcess, trains: bool) -> CreditedBatch:
