@@ -469,6 +469,13 @@ columns `logprob` and `entropy` of the distribution that sampled, after temperat
 `credit_args: {surprise: false}`, m is 0 and the baseline remains. A column `span` (0 reasoning, 1 answer) keeps a long thought from drowning
 the choice.
 
+**Action values.** `credit_args: {action_values: true}` with `critic: exact` adds the column Q(s, a) - V(s) beside the surprise. It takes out the luck of
+other turns where surprise says nothing, and adds no bias however wrong Q is, since V is the policy's mean of Q. It costs an enumeration of the
+game each step, so it is for small games.
+
+**Cost.** One core: 100,000 turns in 0.5 to 1.5 s; a batch of 128 episodes of Kuhn poker, 9 ms, against 0.6 ms of `random_effects`. The entropies of 32 tokens of a vocabulary of
+49,152 take 4.5 ms, of 250 ms in which a model of 135 million parameters makes them, and of a step that trains on them, too.
+
 ## Equations
 
 All of this is per game and seat, and without the own episode. Trees of episodes (`parent`) and rollouts count as one episode.
