@@ -591,7 +591,14 @@ def outcomes() -> str:
         )
         cells = [batches(values[name], bold=name == NEW and is_best) for name in values]
         rows.append([setting.start, str(setting.num), setting.pay, *cells])
-    return comparing.table(head, rows).rstrip()
+    steps = [
+        starts.best_step(runs, name)
+        for runs in known.values()
+        for name in starts.CREDITS
+    ]
+    largest = steps.count(starts.STEPS[-1])
+    edge = f"{largest} of {len(steps)} chose the largest step, so that a larger one might be better."
+    return f"{comparing.table(head, rows)}\n{edge}"
 
 
 def batches(values: Sequence[float], *, bold: bool) -> str:
