@@ -459,10 +459,22 @@ surprise, the part 1 - R² of it is left above 1: 1 + (1 - R²)(T - 1), and half
 choice's value that one slope on its surprise explains. It is 0 for a uniform policy: surprise is 0 there, and for one that is sure of
 wrong answers as often as of right ones. It is large where the policy is already better than chance.
 
+**Engines.** The transformers engine computes entropies from the logits that it has. vLLM and servers return the 20 likeliest tokens; the
+rest count as likely as the last of these, so that the mean of the surprise is 0 for any number. Of tokens with probabilities in proportion to
+rank^-s, this leaves 1.00, 0.94 and 0.80 of the squares of the exact surprise explained for s = 3, 2 and 1.5 (entropies of 0.7, 1.6 and 3.2 nats); with five
+tokens 0.96, 0.80 and 0.60. SGLang was not tried.
+
 **Use it.** It is the default of `arena train`, with every engine. In your own trainer: `estimate("control_variates", turns)` with the token
 columns `logprob` and `entropy` of the distribution that sampled, after temperature and cuts. Without these two columns, or with
 `credit_args: {surprise: false}`, m is 0 and the baseline remains. A column `span` (0 reasoning, 1 answer) keeps a long thought from drowning
 the choice.
+
+**Action values.** `credit_args: {action_values: true}` with `critic: exact` adds the column Q(s, a) - V(s) beside the surprise. It takes out the luck of
+other turns where surprise says nothing, and adds no bias however wrong Q is, since V is the policy's mean of Q. It costs an enumeration of the
+game each step, so it is for small games.
+
+**Cost.** One core: 100,000 turns in 0.5 to 1.5 s; a batch of 128 episodes of Kuhn poker, 9 ms, against 0.6 ms of `random_effects`. The entropies of 32 tokens of a vocabulary of
+49,152 take 4.5 ms, of 250 ms in which a model of 135 million parameters makes them, and of a step that trains on them, too.
 
 ## Equations
 
@@ -503,7 +515,9 @@ OUTCOME = """## Outcome
 
 Noise is not outcome. Batches of 32 episodes until a table of logits is right in 0.9, from three starts (`benchmarks/credit_starts.py`,
 [starts.json](starts.json)); each credit with the best of three steps, five seeds, 95 % intervals. Bold: significantly fewer than both others
-(Welch's t-test with Holm's correction over a row).
+(Welch's t-test with Holm's correction over a row). From above chance `control_variates` needs a sixth to a half of the batches of `random_effects`.
+From a uniform start, and from one that is sure of wrong answers, it needs about as many. With the tiny language model, which starts uniform,
+no difference is found ([language.md](language.md)).
 
 """
 
@@ -577,7 +591,14 @@ def outcomes() -> str:
         )
         cells = [batches(values[name], bold=name == NEW and is_best) for name in values]
         rows.append([setting.start, str(setting.num), setting.pay, *cells])
-    return comparing.table(head, rows).rstrip()
+    steps = [
+        starts.best_step(runs, name)
+        for runs in known.values()
+        for name in starts.CREDITS
+    ]
+    largest = steps.count(starts.STEPS[-1])
+    edge = f"{largest} of {len(steps)} chose the largest step, so that a larger one might be better."
+    return f"{comparing.table(head, rows)}\n{edge}"
 
 
 def batches(values: Sequence[float], *, bold: bool) -> str:

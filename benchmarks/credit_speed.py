@@ -86,7 +86,10 @@ def further_columns(
         kind, _, part = name.partition(".")
         if part:
             length = columns["num_tokens"].sum() if kind == "tokens" else size
-            columns.setdefault(kind, {})[part] = rng.random(int(length))
+            values = rng.random(int(length))
+            columns.setdefault(kind, {})[part] = values
+            if part == "span":  # 0 or 1
+                columns[kind][part] = values.round()
         else:
             columns[name] = known.get(name, lambda: rng.normal(size=size))()
     if "truncated" in columns:

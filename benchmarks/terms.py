@@ -110,7 +110,8 @@ TINY: dict[str, Any] = {
     "logging_strategy": "no",
     "max_completion_length": 6,
 }
-PLAIN: dict[str, Any] = {"critic": None, "critic_args": {}, "credit": "random_effects"}
+MEASURED = {"credit": "random_effects"}  # of the runs that there are
+PLAIN: dict[str, Any] = {"critic": None, "critic_args": {}, **MEASURED}
 HEAD = {"hidden_size": 32, "learning_rate": 3e-3}
 
 
@@ -147,7 +148,8 @@ SETTINGS: dict[str, Setting] = {
         {"losses": {}},
         ("nash_conv",),
         own={
-            "losses": {"kickstart": {"teacher": "cfr", "weight": [1.0, 0], "over": 50}}
+            "losses": {"kickstart": {"teacher": "cfr", "weight": [1.0, 0], "over": 50}},
+            **MEASURED,
         },
     ),
     "kl_to": Setting(
@@ -156,7 +158,7 @@ SETTINGS: dict[str, Setting] = {
         "the term `kl_to` the start, weight 0.2",
         {"losses": {}},
         ("nash_conv",),
-        own={"losses": {"kl_to": {"weight": 0.2}}},
+        own={"losses": {"kl_to": {"weight": 0.2}}, **MEASURED},
     ),
     "entropy": Setting(
         "kickstart",
@@ -164,7 +166,7 @@ SETTINGS: dict[str, Setting] = {
         "the term `entropy`, weight 0.1",
         {"losses": {}},
         ("nash_conv",),
-        own={"losses": {"entropy": {"weight": 0.1}}},
+        own={"losses": {"entropy": {"weight": 0.1}}, **MEASURED},
     ),
     "hapo": Setting(
         "hapo",
@@ -213,7 +215,7 @@ SETTINGS: dict[str, Setting] = {
         "the limit of 3.8 tokens in the mean",
         {"rewards": {}},
         ("tokens", "value"),
-        own={"rewards": {"length": {"at_most": 3.8, "rate": 0.05}}},
+        own={"rewards": {"length": {"at_most": 3.8, "rate": 0.05}}, **MEASURED},
         params={"table": TABLE},
     ),
     "self-rewarding": Setting(

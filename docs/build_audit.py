@@ -162,7 +162,7 @@ combinations of deal and line pay 1 where Kuhn poker pays 2. It equals our game 
 {values}
 
 A policy that never folds is optimal in TextArena's game, and has NashConv {never_folds} in Kuhn poker. The default job of `arena train` (the tiny
-model, 400 steps of 128 episodes), trained in each game and measured in both:
+model, 400 steps of 128 episodes, `credit: random_effects`), trained in each game and measured in both:
 
 | trained in | seeds | NashConv in Kuhn poker | mean | NashConv in TextArena's | mean |
 |---|---|---|---|---|---|

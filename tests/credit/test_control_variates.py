@@ -36,7 +36,8 @@ def with_slopes(turns, shrinkage=ALWAYS):
     pools = pools_by(turns, ("game", "seat", "turn"))
     to_go = returns_to_go(turns, turns.column("reward"))
     stats = moments(to_go, pools.of, len(pools.key))
-    advantage = estimator_module.advantages(turns, shrinkage=shrinkage)
+    choices = estimator_module.choices_of(turns)
+    advantage = estimator_module.advantages(turns, choices, shrinkage=shrinkage)
     return with_report(advantage, pools, stats)
 
 
@@ -456,3 +457,66 @@ def test_a_reward_moves_the_advantages_of_its_tree_by_no_more_than_their_returns
         np.testing.assert_allclose(moved[same], want[same], atol=1e-9)
         changes += np.abs(moved[~same]).max() > 1e-6
     assert changes  # others do compare with this tree
+
+
+def with_wrong_values(play, lines, turns):
+    """The batch with action values that have nothing to do with the game, and their means."""
+    flat = play.game.flat
+    every = flat.rows(np.arange(play.game.num_lines))
+    keys = play.batch(range(play.game.num_lines)).state_key
+    state_of = dict(zip(flat.column[every], keys, strict=True))
+    columns = np.array(sorted(state_of))
+    states = np.array([state_of[column] for column in columns])
+    wrong = np.sin(5.0 * columns + 1)
+    mean = np.bincount(states, play.policy[columns] * wrong)
+    column = flat.column[flat.rows(lines)]
+    values = np.zeros(len(play.policy))
+    values[columns] = wrong
+    return replace(
+        turns, action_value=values[column], value=mean[[state_of[c] for c in column]]
+    )
+
+
+def with_wrong_slopes(turns):
+    """The estimator by wrong action values, with all slopes used in full."""
+    pools = pools_by(turns, ("game", "seat", "turn"))
+    stats = moments(
+        returns_to_go(turns, turns.column("reward")), pools.of, len(pools.key)
+    )
+    choices = estimator_module.choices_of(turns, action_values=True)
+    advantage = estimator_module.advantages(turns, choices, shrinkage=ALWAYS)
+    return with_report(advantage, pools, stats)
+
+
+def test_action_values_add_no_bias_however_wrong_they_are():
+    play, change = play_of("stop_or_go"), 0.0
+    total = np.zeros(len(play.policy))
+    for chance, lines, turns in _pairs("stop_or_go"):
+        wrong = with_wrong_values(play, lines, turns)
+        total = total + chance * gradient_estimate(
+            with_wrong_slopes, play, lines, wrong
+        )
+        got, plain = (
+            estimate(of, wrong).advantage for of in (with_wrong_slopes, with_slopes)
+        )
+        change += chance * np.abs(got - plain).mean()
+    np.testing.assert_allclose(total, play.gradient, atol=1e-12)
+    assert change > 0.01
+
+
+def test_right_action_values_leave_no_noise_where_surprise_says_nothing():
+    turns, exact = rounds(0, 16)
+    silent = replace(turns, tokens=None, value=0 * exact, action_value=10 * exact)
+    assert noise(silent, exact) > 14
+    assert noise(silent, exact, action_values=True) < 1.05
+
+
+def test_action_values_have_any_unit():
+    turns, exact = rounds(0, 4)
+    values = replace(turns, value=0 * exact, action_value=exact)
+    want = estimate("control_variates", values, action_values=True).advantage
+    scaled = replace(
+        values, reward=turns.reward * 2.0**200, action_value=exact * 2.0**200
+    )
+    got = estimate("control_variates", scaled, action_values=True).advantage
+    np.testing.assert_array_equal(got, want * 2.0**200)

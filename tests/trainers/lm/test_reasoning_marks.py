@@ -141,6 +141,60 @@ def test_reasoning_that_a_prompt_opens_by_several_tokens_is_seen(stand_in):
     assert text == "<|channel|>analysis<|message|>I bet."
 
 
+def spans_of(chat, ids):
+    """0 for each token of reasoning, else 1."""
+    prompt = chat.encode(ASKED)
+    return chat.spans(prompt, ids, chat.readable_reply(prompt, chat.decoded(ids)))
+
+
+def spanned(chat, text):
+    """The texts of a reply's tokens of reasoning, and of the others."""
+    ids = chat.tokenizer.encode(text, add_special_tokens=False)
+    pairs = list(zip(ids, spans_of(chat, ids), strict=True))
+    return tuple(
+        chat.decoded([i for i, span in pairs if span == kind]) for kind in (0, 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "text", "reasoning", "answer"),
+    [
+        (OPENS, "K is high.</think>bet", "K is high.</think>", "bet"),
+        (OPENS, "K is high.", "K is high.", ""),
+        (CHATML, "so <think>K</think>bet", "K</think>", "so <think>bet"),
+        (CHATML, "bet", "", "bet"),
+        (SHOWS_PONDERING, "K</ponder>bet", "K</ponder>", "bet"),
+        (
+            COHERE,
+            "<|START_THINKING|>K<|END_THINKING|><|START_RESPONSE|>bet",
+            "K<|END_THINKING|>",
+            "<|START_THINKING|><|START_RESPONSE|>bet",
+        ),
+    ],
+)
+def test_tokens_of_reasoning_are_told_from_those_of_the_answer(
+    stand_in, template, text, reasoning, answer
+):
+    chat = Chat(stand_in.tokenizer_of(template))
+    assert spanned(chat, text) == (reasoning, answer)
+
+
+def test_whether_a_token_is_reasoning_does_not_depend_on_it_or_what_follows(stand_in):
+    """Else surprise of reasoning would not have mean 0."""
+    chat = Chat(stand_in.tokenizer_of(COHERE))
+    text = "a<think>b</think>c<|START_THINKING|>d<|END_THINKING|><|START_RESPONSE|>e"
+    ids = chat.tokenizer.encode(text, add_special_tokens=False)
+    whole = spans_of(chat, ids)
+    for length in range(len(ids)):
+        for other in (
+            ids[0],
+            ids[-1],
+            *chat.tokenizer.encode("<>[", add_special_tokens=False),
+        ):
+            changed = spans_of(chat, [*ids[:length], other])
+            assert changed == whole[: length + 1]
+
+
 def test_a_reply_in_a_channel_has_the_header_of_the_template(stand_in):
     chat = Chat(stand_in.tokenizer_of(stand_in.TEMPLATES["gptoss"]))
     ids = chat.reply_ids(chat.encode(ASKED), "bet")

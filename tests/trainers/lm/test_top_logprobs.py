@@ -34,6 +34,9 @@ def test_the_surprise_of_the_likeliest_tokens_has_mean_zero(cut, adds_drawn):
     assert mean_entropy == pytest.approx(exact, abs=1e-12)
 
 
-def test_a_token_that_is_not_listed_keeps_its_chance_in_spite_of_rounding():
-    listed = {i: math.log(0.05000001) for i in range(NUM_TOP)}
-    assert entropy_estimate(99, -30.0, listed) == pytest.approx(math.log(20), abs=1e-5)
+def test_a_token_that_is_not_listed_counts_as_likely_as_the_last_that_is():
+    listed = {i: math.log(0.04) for i in range(NUM_TOP)}
+    surprise = -30.0 + entropy_estimate(99, -30.0, listed)
+    listed_surprise = math.log(0.04) + entropy_estimate(0, math.log(0.04), listed)
+    assert surprise == pytest.approx(listed_surprise)
+    assert surprise == pytest.approx(0)

@@ -9,6 +9,7 @@ import torch
 import arena_envs
 from arena_credit import (
     by_token_entropy,
+    default_options,
     estimate,
     estimator_names,
     needed_columns,
@@ -137,6 +138,18 @@ def test_surprise_reaches_the_credit_unless_its_option_is_false(
     trainer = make_trainer(credit="control_variates", credit_args={"surprise": False})
     generated(trainer)
     assert trainer.last_turns.tokens is None
+
+
+def test_tokens_of_reasoning_have_a_span_of_their_own(make_trainer, generated):
+    trainer = make_trainer()
+    generated(trainer)
+    assert "span" not in trainer.last_turns.tokens  # nobody reasons
+    trainer.credit.spans = lambda prompt, reply, text: [0, *[1] * (len(reply) - 1)]
+    generated(trainer)
+    turns = trainer.last_turns
+    first = np.cumsum(turns.num_tokens) - turns.num_tokens
+    np.testing.assert_array_equal(np.flatnonzero(turns.tokens["span"] == 0), first)
+    assert surprises(trajectories(turns)).shape[1] == 2
 
 
 def token_spans(turns):
@@ -332,8 +345,18 @@ def test_every_estimator_is_taken_or_refused_for_a_column_it_needs(settings, nam
         with pytest.raises(ValueError, match=f"needs the column '{absent[0]}'"):
             check_credit(args)
     else:
-        options = needs_of(find_estimator(name)).with_option.values()
-        assert check_credit(args) == (*needed_columns(name), *chain(*options))
+        optional = needs_of(find_estimator(name)).with_option
+        defaults = default_options(name)
+        columns = chain(*(optional[option] for option in optional if defaults[option]))
+        assert check_credit(args) == (*needed_columns(name), *columns)
+
+
+def test_action_values_need_a_critic_that_gives_them(settings):
+    wanted = {"credit_args": {"action_values": True}}
+    with pytest.raises(ValueError, match="needs the column 'value'"):
+        check_credit(TurnGRPOConfig(**settings, **wanted))
+    args = TurnGRPOConfig(**settings, **wanted, critic="exact")
+    assert {"value", "action_value"} <= {*check_credit(args)}
 
 
 def test_columns_that_rollouts_do_not_give_are_all_explained():

@@ -5,10 +5,12 @@ import json
 import sys
 import threading
 import time
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 from peft import LoraConfig
@@ -377,6 +379,39 @@ def test_a_bad_reply_is_refused_in_one_sentence(backend, vllm, fault, message):
     with pytest.raises(ServerError, match=message) as caught:
         backend.generate([[4, 5]] * 4, range(4), SAMPLING)
     assert vllm.url in str(caught.value)
+
+
+def with_top(top):
+    def changed(answer):
+        answer["choices"][0]["logprobs"]["top_logprobs"] = top
+        return answer
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    "top",
+    [None, [], 5, [None] * 9, [{"token_id:4": "x"}] * 9, [{"bet": -1.0}] * 9],
+)
+def test_bad_likeliest_tokens_are_refused_in_one_sentence(backend, vllm, top):
+    """They come of another process: wrong kinds, too few, and texts in place of ids."""
+    vllm.faults["/v1/completions"] = with_top(top)
+    sampling = replace(SAMPLING, with_entropy=True)
+    with pytest.raises(ServerError, match="want top log-probabilities for each token"):
+        backend.generate([[4, 5]], [0], sampling)
+
+
+def test_entropies_of_a_server_are_those_of_the_model(backend, vllm):
+    """The tiny vocabulary has more tokens than are listed, whose mass is small."""
+    sampling = replace(SAMPLING, with_entropy=True)
+    made = backend.generate([[4, 5]] * 8, range(8), sampling)
+    model = TransformersBackend(vllm.models["policy"], 0)
+    exact = model.generate([[4, 5]] * 8, range(8), sampling)
+    assert made.token_ids == exact.token_ids
+    got, want = (np.concatenate(one.entropies) for one in (made, exact))
+    assert np.abs(got - want).mean() < 0.5
+    assert np.isfinite(got).all()
+    assert (got >= 0).all()
 
 
 def test_weights_of_another_version_are_noticed(backend, vllm):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from arena_credit.batch import Floats, Ints
+from arena_credit.batch import Bools, Floats, Ints
 from arena_credit.claims import UNBIASED, claims
 from arena_credit.estimators.levels import levels
 from arena_credit.estimators.slopes import (
@@ -51,9 +51,23 @@ LEAST_SURPRISE = 1e-10  # mean square, in nats²; a smaller one is rounding
     noise=1.2,
     max_ms=1500,
 )
-@needs(with_option={"surprise": ("num_tokens", "tokens.logprob", "tokens.entropy")})
+@needs(
+    with_option={
+        "surprise": (
+            "num_tokens",
+            "tokens.logprob",
+            "tokens.entropy",
+            "tokens.span",
+        ),
+        "action_values": ("value", "action_value"),
+    }
+)
 def control_variates(
-    turns: Trajectories, *, discount: float = 1.0, surprise: bool = True
+    turns: Trajectories,
+    *,
+    discount: float = 1.0,
+    surprise: bool = True,
+    action_values: bool = False,
 ) -> Credit:
     """Credits a turn with its return-to-go less what other episodes and later surprise predict.
 
@@ -74,6 +88,9 @@ def control_variates(
     Without the token columns `logprob` and `entropy`, m is 0 and the baseline remains. A third
     token column `span`, 0 for reasoning and 1 for the answer, gives each its own slope.
 
+    With `action_values`, a critic's Q(s, a) - V(s) is a further column beside the surprise. Its
+    mean is 0 where V(s) = Σ π(a | s) Q(s, a), however wrong Q is: with `critic: exact`.
+
     Reduces to: `mars_loo` with one-turn episodes of one group and without surprise.
 
     Bias:
@@ -82,7 +99,9 @@ def control_variates(
       `logprob` and `entropy` are of the distribution that sampled. Groups may share the draws
       of chance. Slopes and variances may be wrong.
     - *Biased by*: truncation (the missing return counts as 0); γ < 1 (late rewards count
-      less); an entropy or log-probability of another distribution than that which sampled.
+      less); an entropy or log-probability of another distribution than that which sampled;
+      with `action_values`, a value that is not the policy's mean of the action values
+      (`critic: utterances`).
     - *Number*: cosine 1.000, factor 1.000 in `toll`, batches of two; cosine 1.000, factor
       1.000 in `hidden_card`, shared chance (`arena credit check`).
 
@@ -96,13 +115,15 @@ def control_variates(
         turns: the turns that count.
         discount: γ, per turn of the same seat.
         surprise: whether surprise is used where the batch has it.
+        action_values: whether the columns `value` and `action_value` are used.
 
     Returns:
         float64[N], in the reward's unit; 0 where masked, Rₖ where the seat has no other
         episode.
 
     Raises:
-        ValueError: an option out of range, or a span other than 0 and 1.
+        ValueError: an option out of range, a span other than 0 and 1, or no action values where
+            they are wanted.
 
     >>> from arena_credit import TurnBatch, estimate
     >>> one = dict(game=[0] * 3, seat=[0] * 3, turn=[0] * 3, group=[0] * 3)
@@ -111,29 +132,55 @@ def control_variates(
     array([-6. , -1.5,  7.5])
     """
     check_flag("surprise", surprise)
+    check_flag("action_values", action_values)
     pools = pools_by(turns, ("game", "seat", "turn"))
     to_go = returns_to_go(turns, turns.column("reward"), discount)
     stats = return_moments(turns, pools, to_go, discount=discount)
-    return with_report(advantages(turns, discount, surprise), pools, stats)
+    choices = choices_of(turns, surprise=surprise, action_values=action_values)
+    return with_report(advantages(turns, choices, discount), pools, stats)
+
+
+class Choices(NamedTuple):
+    """Columns with mean 0 given what came before a turn: float64[M, S].
+
+    squares: what their squares are expected to be, at least. in_rewards: bool[S], which are in
+    the unit of the reward.
+    """
+
+    values: Floats
+    squares: Floats
+    in_rewards: Bools
+
+
+def choices_of(
+    turns: Trajectories, *, surprise: bool = True, action_values: bool = False
+) -> Choices:
+    """The surprise of each turn, and what its action is worth to a critic."""
+    values = surprises(turns) if surprise else np.zeros((len(turns.row), 0))
+    squares = expected_squares(turns) if surprise else values
+    if action_values:
+        above = turns.column("action_value") - turns.column("value")
+        values = np.column_stack([values, above])
+        squares = np.column_stack([squares, np.zeros(len(above))])
+    in_rewards = np.arange(values.shape[1]) >= values.shape[1] - action_values
+    return Choices(values, squares, in_rewards)
 
 
 def advantages(
     turns: Trajectories,
+    choices: Choices,
     discount: float = 1.0,
-    surprise: bool = True,
     shrinkage: Shrinkage = SHRINKAGE,
 ) -> Floats:
     """float64[M]: the advantages of `control_variates`, with any shrinkage of slopes."""
     advantage = np.zeros(len(turns.row))
-    none = np.zeros((len(turns.row), 0))
-    columns = surprises(turns) if surprise else none
-    squares = expected_squares(turns) if surprise else none
     game = turns.column("game")
     for number in np.unique(game):
         rows = np.flatnonzero(game == number)
-        advantage[rows] = _of_game(
-            turns, rows, columns[rows], squares[rows], discount, shrinkage
+        of_game = choices._replace(
+            values=choices.values[rows], squares=choices.squares[rows]
         )
+        advantage[rows] = _of_game(turns, rows, of_game, discount, shrinkage)
     return advantage
 
 
@@ -201,8 +248,7 @@ class _Sums(NamedTuple):
 def _of_game(
     turns: Trajectories,
     rows: Ints,
-    surprise: Floats,
-    square: Floats,
+    choices: Choices,
     discount: float,
     shrinkage: Shrinkage,
 ) -> Floats:
@@ -211,9 +257,9 @@ def _of_game(
     The first pass finds slopes with sums of plain surprise. The second weighs these sums with
     the slopes found.
     """
-    seats = _seats(turns, rows, surprise, square, discount)
+    seats = _seats(turns, rows, choices, discount)
     fitted: list[_TurnSlopes | None] = [None] * len(seats)
-    if surprise.shape[1] > 0:
+    if choices.values.shape[1] > 0:
         plain: list[_Sums | None] = [_plain_sums(seat) for seat in seats]
         fitted = [
             _backward(seat, _columns(seats, i, plain), None, discount, shrinkage)[0]
@@ -233,11 +279,7 @@ def _of_game(
 
 
 def _seats(
-    turns: Trajectories,
-    rows: Ints,
-    surprise: Floats,
-    square: Floats,
-    discount: float,
+    turns: Trajectories, rows: Ints, choices: Choices, discount: float
 ) -> list[_Seat]:
     """The seats of a game. Its trees are dealt to folds in their order, group by group."""
     reward, turn = turns.column("reward")[rows], turns.turn[rows]
@@ -263,6 +305,7 @@ def _seats(
         # a power of 2, so that the division is exact
         unit = float(2.0 ** np.floor(np.log2(max(whole.max(), 1e-290))))
         scaled = reward[places] / unit
+        scale = np.where(choices.in_rewards, unit, 1.0)
         total = discounted_sums(scaled, left, 1.0)
         earlier = (whole[first] - whole) / unit
         fold = rank[tree[places]] % num_folds
@@ -281,8 +324,8 @@ def _seats(
                 paid=total[first] - total,
                 tolerance=(ROUNDED * (earlier + whole / unit)) ** 2,
                 unit=unit,
-                surprise=surprise[places],
-                square=square[places],
+                surprise=choices.values[places] / scale,
+                square=choices.squares[places],
                 blocks=blocks,
                 numbers=turn_numbers,
             )

@@ -11,6 +11,7 @@ otherwise at its beginning.
 import datetime
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Protocol
 
 from jinja2 import Environment, TemplateError
@@ -23,6 +24,7 @@ from arena_trainers.lm.reasoning import (
     stated_marks,
 )
 from arena_wrappers.prompts import DATE, Message
+from arena_wrappers.prompts.reasoning import first_reasoning, has_opening
 
 _REPLY_MARKER = "\u2063reply\u2063"  # invisible separators: in nobody's template
 _QUESTION_MARKER, _SYSTEM_MARKER = "\u2063asked\u2063", "\u2063rules\u2063"
@@ -72,6 +74,7 @@ class Chat:
         self._template = str(tokenizer.get_chat_template())
         self._control_texts: list[str] = []  # none while the template is tried out
         self._replies: dict[tuple[Any, ...], list[int]] = {}
+        self._pieces: dict[int, str] = {}  # text of tokens
         self._opened_reasoning: dict[
             tuple[int, ...], str
         ] = {}  # by the end of a prompt
@@ -191,12 +194,44 @@ class Chat:
 
         Where the prompt opens the reasoning, the text begins with that mark.
         """
+        return self.marks.readable(f"{self._opened_by(prompt_ids)}{text}")
+
+    def _opened_by(self, prompt_ids: Sequence[int]) -> str:
+        """The end of a prompt that opens the reasoning; else empty."""
         tail = self._tail(prompt_ids)
         if tail not in self._opened_reasoning:
             if len(self._opened_reasoning) >= MAX_MEMO:
                 self._opened_reasoning.clear()
             self._opened_reasoning[tail] = self.marks.opened_by(self.decoded(tail))
-        return self.marks.readable(f"{self._opened_reasoning[tail]}{text}")
+        return self._opened_reasoning[tail]
+
+    def spans(
+        self, prompt_ids: Sequence[int], token_ids: Sequence[int], text: str
+    ) -> list[int]:
+        """For each token of a reply: 0 if reasoning is open before it, else 1.
+
+        So it is known before the token is drawn, and sums over each kind have mean 0 if their
+        terms do. The mark that opens reasoning counts as 1, that which closes it as 0. Only
+        the first reasoning counts.
+
+        Args:
+            prompt_ids: token ids of the prompt.
+            token_ids: of the reply.
+            text: the reply, as `readable_reply` gives it.
+        """
+        if not has_opening(text):
+            return [1] * len(token_ids)
+        for token in {*token_ids} - self._pieces.keys():
+            self._pieces[token] = self.decoded((token,))
+        pieces = [self._pieces[token] for token in token_ids]
+        opened = self._opened_by(prompt_ids)
+        whole = opened + "".join(pieces)
+        reasoning = first_reasoning(whole, self.marks.opening, self.marks.closing)
+        if reasoning is None:
+            return [1] * len(token_ids)
+        begin, end = reasoning
+        starts = accumulate(map(len, pieces[:-1]), initial=len(opened))
+        return [0 if begin <= start < end else 1 for start in starts]
 
     def reply_text(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> str:
         """The readable text of a reply's tokens, without the token that ends it."""

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -28,6 +28,9 @@ from arena_trainers.train.records import (
 from arena_trainers.train.rollout.reward_columns import with_reward_columns, with_scores
 from arena_trainers.train.rows import whole_row_lengths
 from arena_trainers.train.together import check_together
+from arena_wrappers.records import Generation, Turn
+
+SPAN = "tokens.span"
 
 
 class CreditedBatch(NamedTuple):
@@ -49,6 +52,8 @@ class BatchCredit:
         models: reward models that supply columns, by path.
         clock: counts the time.
         max_tokens: most tokens that run through a reward model at once.
+        spans: of the tokens of a reply, by the ids of prompt and reply, and its text: 0 for
+            reasoning, else 1.
 
     Attributes:
         state: the estimator's, from the batch before.
@@ -65,9 +70,12 @@ class BatchCredit:
         models: Mapping[str, RewardModel],
         clock: Clock,
         max_tokens: int,
+        spans: Callable[[Sequence[int], Sequence[int], str], Sequence[int]]
+        | None = None,
     ) -> None:
         self.args, self.games, self.critic = args, games, critic
         self.models, self.clock, self.max_tokens = models, clock, max_tokens
+        self.spans = spans
         self.state: Mapping[str, Any] | None = None
         self.metrics: dict[str, float] = {}
         functions = games.functions.values()
@@ -123,12 +131,28 @@ class BatchCredit:
                 functions_of(games.functions),
                 self.args.branching(()),
             )
+            if SPAN in games.columns:
+                records = [self._with_span(record, played) for record in records]
             if from_rewards:
                 records = with_scores(
                     records, played.episodes, self.models, self.max_tokens
                 )
             shares: RecordsByProcess = gather_object([records])
             return with_reward_columns(shares, from_rewards) if from_rewards else shares
+
+    def _with_span(self, record: TurnRecord, played: PlayedBatch) -> TurnRecord:
+        """The record with the token column `span`."""
+        turn = played.episodes[record.episode].turns[record.place]
+        reply: Turn | Generation = turn
+        text = turn.reply
+        if record.call >= 0:
+            reply = turn.generations[record.call]
+            text = turn.generations[record.call].text
+        token_ids = reply.token_ids or ()
+        spans: Sequence[float] = [1] * len(token_ids)
+        if self.spans is not None:
+            spans = self.spans(reply.prompt_ids or (), token_ids, text)
+        return record._replace(tokens={**(record.tokens or {}), "span": spans})
 
     def __call__(self, shares: RecordsByProcess, trains: bool) -> CreditedBatch:
         """The credit of a batch; if it is trained, the estimator's state and critic go on."""

@@ -135,7 +135,11 @@ def trial_records(
 ) -> list[TurnRecord]:
     """Two turns of each game: one is paid the lowest return, one the highest."""
     ranges = [bounds_of(game) for game in games] or [(0.0, 1.0)]
-    tokens = {"entropy": [0.5, 1.0], "logprob": [-1.0, -2.0]}
+    tokens: dict[str, Sequence[float]] = {
+        "entropy": [0.5, 1.0],
+        "logprob": [-1.0, -2.0],
+        "span": [1, 1],
+    }
     records = []
     for game, bounds in enumerate(ranges):
         for i, payoff in enumerate(bounds):

@@ -32,6 +32,7 @@ ON_DEMAND = (
     "role",
     "tokens.entropy",
     "tokens.logprob",
+    "tokens.span",
 )
 PROVIDED = (
     *ALWAYS,

@@ -531,6 +531,9 @@ def _optional_columns(
             name: np.array([x for t in turns for x in (t.tokens or {})[name]], float)
             for name in tokens
         }
+        span = optional["tokens"].get("span")
+        if span is not None and span.all():  # nobody reasons: one column of surprise
+            del optional["tokens"]["span"]
     return optional
 
 

@@ -270,6 +270,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             reward_models,
             clock,
             max_tokens=self.forward.max_tokens,
+            spans=self.policy.chat.spans,
         )
         self.async_player = AsyncPlayer(self) if args.asynchronous else None
         self.filter = Filter(

@@ -74,6 +74,37 @@ def opening_at_end(text: str) -> str:
     return ""
 
 
+def first_reasoning(
+    text: str, opening: str = OPENING, closing: str = CLOSING
+) -> tuple[int, int] | None:
+    """Where the first reasoning of a text begins and ends, behind its marks; None without one.
+
+    Both are known as soon as the marks are complete, whatever follows. Without a closing mark it
+    ends with the text.
+
+    Args:
+        text: a reply, behind what its prompt has opened.
+        opening: a mark of the model that counts beside those of this module.
+        closing: likewise.
+
+    >>> first_reasoning("so <think>K is high.</think>bet")
+    (10, 28)
+    """
+    stated = re.compile(re.escape(opening)), re.compile(re.escape(closing))
+    opened = [
+        (match.end(), closing_mark)
+        for opening_mark, closing_mark in (*_FAMILIES, stated)
+        if (match := opening_mark.search(text)) is not None
+    ]
+    if not opened:
+        return None
+    begin, closing_mark = min(opened, key=lambda mark: mark[0])
+    # not with what may follow the mark: it would depend on the token behind it
+    mark_alone = re.compile(closing_mark.pattern.removesuffix(_START_RESPONSE))
+    closed = mark_alone.search(text, begin)
+    return begin, len(text) if closed is None else closed.end()
+
+
 def has_opening(text: str) -> bool:
     """Whether a mark that opens reasoning occurs in a text."""
     return bool(_ANY_MARK.search(text)) and any(
