@@ -1,4 +1,4 @@
-"""95 % intervals of means that hold at all numbers of episodes together.
+"""Intervals of means that hold at all numbers of episodes together; 95 % unless a level is given.
 
 So play may stop as soon as an interval is narrow or has a sign, and the interval holds all the
 same. Values stand in the order of their seeds, not in that in which episodes end.
@@ -6,6 +6,7 @@ same. Values stand in the order of their seeds, not in that in which episodes en
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from arena_eval.intervals import (
     LEVEL,
-    TAIL,
     adjusted_interval,
     mean_interval,
     paired_interval,
@@ -45,7 +45,10 @@ class IntervalMethods(NamedTuple):
 
 
 def betting_interval(
-    values: Sequence[float] | Floats, low: float = -math.inf, high: float = math.inf
+    values: Sequence[float] | Floats,
+    low: float = -math.inf,
+    high: float = math.inf,
+    level: float = LEVEL,
 ) -> Ends:
     """An interval, for all numbers of values together, of a mean that lies in [low, high].
 
@@ -58,56 +61,63 @@ def betting_interval(
         l_t = sqrt(2 log(40) / (v_{t-1} t log(t + 1)))
 
     If m is the mean, each ever has 40 times the capital with probability 1/40 at most. The
-    interval has all m for which neither ever had.
+    interval has all m for which neither ever had. At another level, 40 is 2 / (1 - level).
 
     Args:
         values: one per independent episode, in order; at least one.
         low: least possible value.
         high: largest possible value. Without bounds the interval is `asymptotic_interval`'s.
+        level: probability that all intervals hold the mean.
 
     >>> [round(end, 2) for end in betting_interval([1.0, -1.0] * 100, -1.0, 1.0)]
     [-0.26, 0.29]
     """
     if not math.isfinite(high - low):
-        return asymptotic_interval(values, low, high)
+        return asymptotic_interval(values, low, high, level)
     sample = (np.asarray(values, float) - low) / (high - low)
-    bets = _bets(sample)
-    first = _lowest_mean(sample, bets)
-    last = 1 - _lowest_mean(1 - sample, bets)
+    tail = (1 - level) / 2
+    bets = _bets(sample, tail)
+    first = _lowest_mean(sample, bets, tail)
+    last = 1 - _lowest_mean(1 - sample, bets, tail)
     if first > last:  # no mean is left, which one sequence in twenty may come to
         first = last = float(np.clip(sample.mean(), 0, 1))
     return low + (high - low) * first, low + (high - low) * last
 
 
-def _bets(sample: Floats) -> Floats:
+def _bets(sample: Floats, tail: float) -> Floats:
     """l_1, ..., l_n; each depends on earlier values alone."""
     times = np.arange(1, len(sample) + 1)
     means = (0.5 + np.cumsum(sample)) / (times + 1)
     variances = (0.25 + np.cumsum((sample - means) ** 2)) / (times + 1)
     earlier = np.concatenate([[0.25], variances[:-1]])
-    return np.sqrt(2 * math.log(1 / TAIL) / (earlier * times * np.log1p(times)))
+    return np.sqrt(2 * math.log(1 / tail) / (earlier * times * np.log1p(times)))
 
 
-def _lowest_mean(sample: Floats, bets: Floats) -> float:
-    """The least m for which K+ was always below 1 / TAIL; K+ falls with m."""
+def _lowest_mean(sample: Floats, bets: Floats, tail: float) -> float:
+    """The least m for which K+ was always below 1 / tail; K+ falls with m."""
     low, high = 0.0, 1.0
     for _ in range(NUM_HALVINGS):
         mean = (low + high) / 2
         gains = np.minimum(bets, LARGEST_BET / mean) * (sample - mean)
-        if np.cumsum(np.log1p(gains)).max() >= math.log(1 / TAIL):
+        if np.cumsum(np.log1p(gains)).max() >= math.log(1 / tail):
             low = mean
         else:
             high = mean
     return low
 
 
-def betting_paired_interval(gaps: Sequence[float], bound: float) -> Ends:
+def betting_paired_interval(
+    gaps: Sequence[float], bound: float, level: float = LEVEL
+) -> Ends:
     """`betting_interval` of differences within [-bound, bound]."""
-    return betting_interval(gaps, -bound, bound)
+    return betting_interval(gaps, -bound, bound, level)
 
 
 def asymptotic_interval(
-    values: Sequence[float] | Floats, low: float = -math.inf, high: float = math.inf
+    values: Sequence[float] | Floats,
+    low: float = -math.inf,
+    high: float = math.inf,
+    level: float = LEVEL,
 ) -> Ends:
     """An interval, for all numbers of at least 50 values together, of a mean without bounds.
 
@@ -124,16 +134,17 @@ def asymptotic_interval(
         values: one per independent episode, in order; at least one.
         low: least possible mean, which cuts the interval.
         high: largest possible mean. Fewer than 50 values have the interval [low, high].
+        level: probability that all intervals hold the mean; 0.05 above is 1 - level.
     """
     sample = np.asarray(values, float)
     if len(sample) < MIN_ASYMPTOTIC:
         return low, high
     if np.ptp(sample) == 0:  # nothing is known of the variance
         is_bounded = math.isfinite(high - low) and low <= sample[0] <= high
-        return betting_interval(sample, low, high) if is_bounded else (low, high)
+        return betting_interval(sample, low, high, level) if is_bounded else (low, high)
     distance = np.abs(sample - sample.mean()).max()
     ends = [
-        _asymptotic_ends(numbers)
+        _asymptotic_ends(numbers, level)
         for numbers in (
             sample,
             np.append(sample, sample.mean() - distance),
@@ -143,8 +154,8 @@ def asymptotic_interval(
     return max(low, min(end for end, _ in ends)), min(high, max(end for _, end in ends))
 
 
-def _asymptotic_ends(sample: Floats) -> Ends:
-    error = 1 - LEVEL
+def _asymptotic_ends(sample: Floats, level: float) -> Ends:
+    error = 1 - level
     log_error = -2 * math.log(error)
     tuning = (log_error + math.log(log_error + 1)) / TUNED_FOR
     size, mean = len(sample), float(sample.mean())
@@ -157,6 +168,13 @@ def _asymptotic_ends(sample: Floats) -> Ends:
 PLANNED = IntervalMethods(
     mean_interval, paired_interval, adjusted_interval, min_adjusted=10
 )
-ANY_TIME = IntervalMethods(
-    betting_interval, betting_paired_interval, asymptotic_interval, MIN_ASYMPTOTIC
-)
+
+
+def any_time(level: float = LEVEL) -> IntervalMethods:
+    """The methods of these intervals at a level."""
+    return IntervalMethods(
+        partial(betting_interval, level=level),
+        partial(betting_paired_interval, level=level),
+        partial(asymptotic_interval, level=level),
+        MIN_ASYMPTOTIC,
+    )

@@ -14,7 +14,7 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_eval.baselines import constants_of, prepared, solver_of
-from arena_eval.confidence_sequences import ANY_TIME, PLANNED
+from arena_eval.confidence_sequences import PLANNED, any_time
 from arena_eval.exact import ExactEvaluation, ExactOutcome, Seat, exact_row
 from arena_eval.exploit import Scores, given_prompts, is_tabular
 from arena_eval.intervals import import_stats
@@ -301,6 +301,7 @@ class EvaluationPlan:
 
     Attributes:
         num_episodes: episodes of the whole evaluation, with baselines; at most, with `stop`.
+        has_spent_budget: whether the budget ended play in the last `run`.
 
     Raises:
         ValueError: unknown policy or game, a seat or number out of range, or a game that a
@@ -347,7 +348,8 @@ class EvaluationPlan:
         if scores is not None:
             self._exact.note(self._policy, scores)
         # the most frequent of several samples is no fair draw
-        self._stop, self._methods = stop, PLANNED if stop is None else ANY_TIME
+        self._stop = stop
+        self._methods = PLANNED if stop is None else any_time(stop.level)
         self._luck = LuckByLineup(
             self._wrapper, values if num_samples == 1 else None, self._methods
         )
@@ -368,6 +370,7 @@ class EvaluationPlan:
         self._log = None if out is None else EpisodeLog(out)
         self._kept = {} if self._log is None else _unfinished(self._log)
         self.num_episodes = sum(map(self._count, self._opponents))
+        self.has_spent_budget = False
 
     @property
     def players(self) -> list[Policy]:
@@ -410,6 +413,7 @@ class EvaluationPlan:
         self._by_seed: dict[tuple[Role, str], dict[int, float]] = {}
         self._luck.clear()
         self._stops: list[str] = []
+        self.has_spent_budget = False
         # by id, with the episode itself, which keeps the id unique
         self._replays: dict[int, tuple[Episode, Episode, Episode]] = {}
         self._exact_outcomes: dict[
@@ -512,6 +516,7 @@ class EvaluationPlan:
         why = "clear" if is_clear else "all were played"
         if not is_clear and num_done < len(self._seeds):
             why = "the next ones may exceed the budget"
+            self.has_spent_budget = True
         self._stops.append(f"{num_done} seeds{against(name)}: {why}")
         return played
 

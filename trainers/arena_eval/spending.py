@@ -132,6 +132,7 @@ class Budget:
         self.max_tokens, self.max_cost = max_tokens, max_cost
         self._prices = dict(prices or {})
         self._endpoints: dict[int, tuple[Endpoint, Usage]] = {}  # with their first use
+        self._earlier = Spending(0, 0, 0, 0.0)
 
     @property
     def is_limited(self) -> bool:
@@ -169,16 +170,25 @@ class Budget:
         price = self._prices.get(endpoint.model)
         return price or (endpoint.prices if any(endpoint.prices) else None)
 
+    def add_earlier(self, spending: Spending) -> None:
+        """Counts what an earlier process used in the same run."""
+        self._earlier = added([self._earlier, spending])
+
     def spent(self) -> Spending:
-        """What all watched endpoints used since they are watched."""
+        """What all watched endpoints used since they are watched, and what was used earlier."""
         return added(
-            self.priced(
-                endpoint,
-                endpoint.usage.num_calls - first.num_calls,
-                endpoint.usage.prompt_tokens - first.prompt_tokens,
-                endpoint.usage.completion_tokens - first.completion_tokens,
-            )
-            for endpoint, first in self._endpoints.values()
+            [
+                self._earlier,
+                *(
+                    self.priced(
+                        endpoint,
+                        endpoint.usage.num_calls - first.num_calls,
+                        endpoint.usage.prompt_tokens - first.prompt_tokens,
+                        endpoint.usage.completion_tokens - first.completion_tokens,
+                    )
+                    for endpoint, first in self._endpoints.values()
+                ),
+            ]
         )
 
     def priced(

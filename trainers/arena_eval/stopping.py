@@ -2,12 +2,13 @@
 
 Seeds are played in parts that grow, in their order, so that a result depends neither on the order
 in which episodes end nor on the number that is played at a time. Intervals are those of
-`confidence_sequences.ANY_TIME`, which hold whenever play stops.
+`confidence_sequences.any_time`, which hold whenever play stops.
 """
 
 import math
 from dataclasses import dataclass, field
 
+from arena_eval.intervals import LEVEL
 from arena_eval.spending import Budget, Spending
 
 FIRST = 8  # seeds before the first look
@@ -28,17 +29,21 @@ class StopRule:
         is_until_decided: it stops when the interval of the difference from the base is on one
             side of 0.
         budget: it stops when the next part of the seeds may cost more than is left.
+        level: of the intervals.
     """
 
     half_width: float | None = None
     is_until_decided: bool = False
     budget: Budget = field(default_factory=Budget)
+    level: float = LEVEL
 
     def __post_init__(self) -> None:
         if self.half_width is not None and not 0 < self.half_width < math.inf:
             raise ValueError(
                 f"want a half width above 0 with --until, got {self.half_width}"
             )
+        if not 0 < self.level < 1:
+            raise ValueError(f"want a level between 0 and 1, got {self.level}")
 
     def is_clear(self, low: float, high: float) -> bool:
         """Whether an interval is narrow enough, or has a sign."""

@@ -60,6 +60,7 @@ def test_a_second_resume_is_refused_whatever_the_run(
             "OUT/results.jsonl",
             False,
         ),
+        ("improve api:m@http://localhost:1/v1 kuhn_poker -n 2 --out OUT", "OUT", True),
         ("board run random --out OUT.jsonl --suite small", "OUT.jsonl", False),
     ],
     ids=lambda value: value.split()[0] if isinstance(value, str) else None,

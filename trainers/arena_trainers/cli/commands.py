@@ -87,6 +87,11 @@ COMMANDS = (
         "Compare two policies on the same seeds and seats.",
     ),
     Command(
+        "improve",
+        "improve:improve",
+        "Improve the text in a policy's prompts, without training.",
+    ),
+    Command(
         "attribute",
         "attribute:attribute",
         "Attribute the difference of two policies to seats, by Shapley values.",

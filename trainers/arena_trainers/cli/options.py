@@ -127,6 +127,19 @@ NumEpisodesOption = Annotated[
     ),
 ]
 
+
+def text_or_file(value: str | None) -> str | None:
+    """The text of an option, or that of a file if it is @FILE."""
+    if value is None or not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(
+            f"want a file with a text after @, got {value!r:.200}: {error}"
+        ) from None
+
+
 SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
 
 
@@ -154,7 +167,12 @@ class PolicyOptions:
         str | None, typer.Option(help="How replies are read: tolerant or strict.")
     ] = None
     persona: Annotated[
-        str | None, typer.Option(help="Who the player is, in a sentence of its prompt.")
+        str | None,
+        typer.Option(
+            metavar="TEXT|@FILE",
+            help="What the prompts begin with: who the player is, or a strategy.",
+            callback=text_or_file,
+        ),
     ] = None
     language: Annotated[
         str | None, typer.Option(help="Language of the prompts: en, de, es or zh.")

@@ -8,6 +8,7 @@ import typer
 
 from arena_envs.trust import named_only
 from arena_studio.report.episodes import BadLine
+from arena_studio.report.improve_report import improve_page, is_improvement
 from arena_studio.report.played_report import (
     MATCHES,
     played_page,
@@ -130,7 +131,11 @@ def _page_path(paths: Sequence[Path], out: Path | None) -> Path:
 
 
 def _write_played(source: Path, path: Path, num_episodes: int) -> None:
-    """Writes the page of a tournament or of an evaluation."""
+    """Writes the page of a tournament, of an evaluation, or of `arena improve`."""
+    if source.is_dir() and is_improvement(source):
+        write_whole(path, improve_page(source))
+        typer.echo(f"{path}: the texts of arena improve")
+        return
     if source.is_dir() and not (source / MATCHES).is_file():
         if (source / "start-scores.json").is_file():
             raise ValueError(

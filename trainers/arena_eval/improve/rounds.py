@@ -1,0 +1,374 @@
+"""The rounds of improvement: play, propose, race, confirm; a text is better, or it stays out.
+
+A race chooses, and the best of several equal texts always looks good. So it plays again, on seeds
+that no candidate has played, and is accepted only if the interval of its paired difference from the
+current text lies above 0. With R rounds and m opponents, each of these intervals has level
+1 - 0.05 / (R m): with probability 0.95 all texts that a run accepts are better than those that they
+replace. The difference and its ends are means over the opponents.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
+
+from arena_envs import GameEnv
+from arena_envs.game import AnyGame
+from arena_eval.baselines import prepared
+from arena_eval.improve.proposers import (
+    Evidence,
+    ModelProposer,
+    Proposer,
+    Tried,
+    check_reads_prompts,
+)
+from arena_eval.improve.rows import TEXT, Row, RunRows
+from arena_eval.improve.text_policy import TextPolicy, check_shows_persona, with_text
+from arena_eval.improve.texts import safe_text
+from arena_eval.improve.transcripts import PlayedEpisode, played_by
+from arena_eval.intervals import LEVEL
+from arena_eval.matches import Evaluation, EvaluationPlan, env_of, seeds_of
+from arena_eval.spending import Budget, endpoints_of
+from arena_eval.stopping import StopRule
+from arena_wrappers import NoReplyError, Policy
+from arena_wrappers.locks import lock_of
+from arena_wrappers.records import EpisodeLog, params_of, write_whole
+
+ERROR = 0.05  # of all acceptances of a run together
+Stage = Literal["play", "race", "confirmation"]
+STAGES: Sequence[Stage] = ("play", "race", "confirmation")
+
+Opponent = Policy | Literal["self"]
+
+
+class Difference(NamedTuple):
+    """Mean difference of a candidate from the current text, over seeds, seats and opponents."""
+
+    difference: float
+    low: float
+    high: float
+    num_seeds: int
+    num_lost: int
+
+
+class BudgetSpent(Exception):
+    """The budget does not pay the rest of a step; its episodes so far are kept."""
+
+
+class Improvement:
+    """A run that improves a text, with checked arguments, ready to run.
+
+    Args:
+        policy: who plays with the text in its prompts.
+        game: id of a registered game, the rules, or an environment.
+        opponents: policies in the other seats, one after the other. Without any, random play;
+            in cooperative games "self": the text is in the prompts of all seats.
+        proposer: writes candidates.
+        out: folder of the run. After a stop, the same arguments go on.
+        num_rounds: of play, proposals, race and confirmation.
+        num_texts: candidates of a round.
+        num_episodes: seeds of play, of the race and of the confirmation of a round, at most: the
+            last two end when their intervals have a sign.
+        seed: of the first episode.
+        start: the text at the beginning; empty for none.
+        prompt: arguments of the `PromptWrapper`, without `persona`.
+        budget: of all endpoints, the proposer's too.
+        timeout: longest call of a policy, in seconds.
+
+    Attributes:
+        text: the current text.
+        has_spent_budget: whether the last run ended because its budget was spent.
+
+    Raises:
+        ValueError: a policy reads no prompts, an argument is out of range, or the folder holds a
+            run with other settings.
+        InUse: another process goes on with the folder.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        game: AnyGame | GameEnv | str,
+        opponents: Sequence[Policy | str],
+        proposer: Proposer,
+        *,
+        out: Path,
+        num_rounds: int = 5,
+        num_texts: int = 4,
+        num_episodes: int = 100,
+        seed: int = 0,
+        start: str = "",
+        prompt: Mapping[str, Any] | None = None,
+        budget: Budget | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        for name, number in (("num_rounds", num_rounds), ("num_texts", num_texts)):
+            if number < 1:
+                raise ValueError(f"want {name} of at least 1, got {number}")
+        seeds_of(seed, num_episodes)
+        self._env = env_of(game)
+        self._policy = prepared(policy, self._env.game)
+        check_reads_prompts(self._policy, "policy")
+        self._prompt = dict(prompt or {})
+        check_shows_persona(self._prompt.get("system"))
+        self._opponents = _checked_opponents(self._env.game, opponents)
+        self._proposer, self._out = proposer, out
+        self._num_rounds, self._num_texts = num_rounds, num_texts
+        self._num_episodes, self._seed, self._timeout = num_episodes, seed, timeout
+        self.budget = budget or Budget()
+        self._watch_endpoints()
+        self._start = self.text = safe_text(start)
+        self.has_spent_budget = False
+        self._lock = lock_of(out, is_folder=True)  # it ends with this object
+        self._rows = RunRows(out, self.settings)
+        for spending in self._rows.spent():
+            self.budget.add_earlier(spending)
+        self._spent = self.budget.spent()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the first row of a run holds, and the same command repeats."""
+        return {
+            "policy": self._policy.name,
+            "game": self._env.id or type(self._env.game).__name__,
+            "params": params_of(self._env.game),
+            "max_turns": self._env.max_turns,
+            "opponents": [_name_of(opponent) for opponent in self._opponents],
+            "proposer": self._proposer.name,
+            "rounds": self._num_rounds,
+            "candidates": self._num_texts,
+            "episodes": self._num_episodes,
+            "seed": self._seed,
+            "start": self._start,
+            "prompt": self._prompt,
+        }
+
+    @property
+    def max_episodes(self) -> int:
+        """The number of episodes of the run, if no stage ends early."""
+        num_seats = self._env.game.num_players
+        lineups = [1 if each == "self" else num_seats for each in self._opponents]
+        # play; the race with the current text, which plays once; the confirmation of a pair
+        times = 1 + (self._num_texts + 1) + 2
+        return self._num_rounds * self._num_episodes * sum(lineups) * times
+
+    def run(self, after_round: Callable[[], object] = lambda: None) -> list[Row]:
+        """Plays all rounds that are not finished; the rows of the run.
+
+        Args:
+            after_round: called when a round ends, with all rows written.
+
+        Raises:
+            NoReplyError: a policy or the proposer gave no replies; the same arguments go on.
+            OSError: a file cannot be written.
+        """
+        self._set_text(self._start, 0)
+        self._tried: list[Tried] = []
+        try:
+            for number in range(1, self._num_rounds + 1):
+                self._play_round(number)
+                after_round()
+        except BudgetSpent:
+            self.has_spent_budget = True
+        finally:
+            # what a step cost counts also if it did not end
+            if self.budget.spent().num_calls > self._spent.num_calls:
+                self._add_row("unfinished")
+        return self._rows.rows
+
+    def _play_round(self, number: int) -> None:
+        current = self._player(self.text, self._text_number)
+        proposals = self._rows.find("proposals", round=number)
+        proposals = proposals or self._propose(number, current)
+        first = (number - 1) * self._num_texts + 1
+        races = [
+            self._rows.find("race", round=number, number=index)
+            or self._compare("race", number, current, text, index)
+            for index, text in enumerate(proposals["texts"], first)
+        ]
+        best = max(races, key=lambda row: row["difference"], default=None)
+        confirmation = None
+        if best is not None and best["difference"] > 0:
+            confirmation = self._rows.find("confirmation", round=number)
+            confirmation = confirmation or self._compare(
+                "confirmation", number, current, best["text"], best["number"]
+            )
+        for row in races:
+            is_best = confirmation is not None and row is best
+            self._tried.append(
+                _tried(confirmation if is_best and confirmation else row)
+            )
+        if confirmation is not None and confirmation["is_accepted"]:
+            self._set_text(confirmation["text"], confirmation["number"])
+
+    def _propose(self, number: int, current: TextPolicy) -> Row:
+        """Plays with the current text, and writes down what the proposer makes of it."""
+        played = self._play(number, current)
+        evidence = Evidence(self._env.game, self.text, played, self._tried)
+        if isinstance(self._proposer, ModelProposer):
+            each = self._proposer.expected(evidence, self._num_texts, self.budget)
+            if self.budget.affordable(each) < 1:
+                raise BudgetSpent
+        proposals = self._proposer.propose(
+            evidence, self._num_texts, self._first_seed(number, "play")
+        )
+        texts = dict.fromkeys(safe_text(text) for text in proposals)
+        before = {"", self.text, *(tried.text for tried in self._tried)}
+        return self._add_row(
+            "proposals",
+            round=number,
+            text=self.text,
+            mean_return=fmean(each.mean_return for each in played),
+            num_played=len(played),
+            texts=[text for text in texts if text not in before][: self._num_texts],
+        )
+
+    def _play(self, number: int, current: TextPolicy) -> list[PlayedEpisode]:
+        for opponent in self._opponents:
+            self._evaluate("play", number, opponent, current)
+        log = EpisodeLog(self._file(number, "play"))
+        played = played_by(current.name, [*log])
+        if not played:
+            raise NoReplyError(f"all games of round {number} are lost")
+        return played
+
+    def _compare(
+        self, stage: Stage, number: int, current: TextPolicy, text: str, index: int
+    ) -> Row:
+        """The row of a candidate in a race or a confirmation."""
+        candidate = self._player(text, index)
+        error = ERROR / self._num_rounds if stage == "confirmation" else 1 - LEVEL
+        level = 1 - error / len(self._opponents)
+        evaluations = [
+            self._evaluate(stage, number, opponent, candidate, current, level)
+            for opponent in self._opponents
+        ]
+        difference = _mean_difference(evaluations)
+        values = {**difference._asdict(), "level": 1 - error}
+        if stage == "confirmation":
+            if difference.num_lost:
+                raise NoReplyError(
+                    f"{difference.num_lost} games are lost on which text {index} should be accepted"
+                )
+            values["is_accepted"] = difference.low > 0
+        return self._add_row(stage, round=number, number=index, text=text, **values)
+
+    def _evaluate(
+        self,
+        stage: Stage,
+        number: int,
+        opponent: Opponent,
+        player: TextPolicy,
+        base: TextPolicy | None = None,
+        level: float = LEVEL,
+    ) -> Evaluation:
+        """Plays a stage of a round against one opponent; the current text plays each seed once.
+
+        The results are not written beside the file of episodes, so that it stays an unfinished
+        evaluation: the next candidate, and the same command after a stop, find the episodes.
+        """
+        others = [] if opponent == "self" else [opponent]
+        is_limited = self.budget.is_limited and bool(endpoints_of([player, *others]))
+        budget = self.budget if is_limited else Budget()
+        plan = EvaluationPlan(
+            player,
+            self._env,
+            [opponent],
+            self._num_episodes,
+            base=base,
+            seed=self._first_seed(number, stage),
+            prompt=self._prompt,
+            baselines=False,
+            values=None if base is None else "auto",
+            out=self._file(number, stage),
+            timeout=self._timeout,
+            stop=StopRule(None, base is not None, budget, level),
+        )
+        if is_limited:
+            try:
+                plan.expected(budget)
+            except ValueError as error:  # it does not pay one seed
+                raise BudgetSpent from error
+        evaluation = plan.run(write=False)
+        if plan.has_spent_budget:
+            raise BudgetSpent
+        return evaluation
+
+    def _first_seed(self, number: int, stage: Stage) -> int:
+        """Each stage of each round has seeds of its own."""
+        stages_before = (number - 1) * len(STAGES) + STAGES.index(stage)
+        return self._seed + stages_before * self._num_episodes
+
+    def _file(self, number: int, stage: Stage) -> Path:
+        folder = self._out / f"round-{number:02}"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{stage}.jsonl"
+
+    def _player(self, text: str, index: int) -> TextPolicy:
+        return with_text(self._policy, text, f"{self._policy.name}, text {index}")
+
+    def _set_text(self, text: str, index: int) -> None:
+        self.text, self._text_number = text, index
+        write_whole(self._out / TEXT, text + "\n" if text else "")
+
+    def _add_row(self, kind: str, **values: Any) -> Row:
+        spent = self.budget.spent()
+        row = self._rows.add(kind, spent.minus(self._spent), **values)
+        self._spent = spent
+        return row
+
+    def _watch_endpoints(self) -> None:
+        players = [opponent for opponent in self._opponents if opponent != "self"]
+        if isinstance(self._proposer, ModelProposer):
+            players.append(self._proposer.policy)
+        self.budget.watch([self._policy, *players])
+
+
+def _checked_opponents(
+    game: AnyGame, opponents: Sequence[Policy | str]
+) -> list[Opponent]:
+    is_cooperative = game.kind == "cooperative" and game.num_players > 1
+    if "self" in opponents and not is_cooperative:
+        raise ValueError(
+            "want an opponent other than self, as both sides would read the text and nothing "
+            "would tell whether it is better; give --against POLICY"
+        )
+    default: Policy | str = "self" if is_cooperative else "random"
+    used = opponents or [default]
+    return [
+        "self" if opponent == "self" else prepared(opponent, game)
+        for opponent in (used if game.num_players > 1 else used[:1])
+    ]
+
+
+def _name_of(opponent: Opponent) -> str:
+    return opponent if isinstance(opponent, str) else opponent.name
+
+
+def _mean_difference(evaluations: Sequence[Evaluation]) -> Difference:
+    """The mean over opponents, with the luck taken out where that helps."""
+    differences = [each for one in evaluations for each in one.differences]
+    means = [
+        each.difference if each.adjusted is None else each.adjusted.mean
+        for each in differences
+    ]
+    ends = [
+        (each.low, each.high)
+        if each.adjusted is None
+        else (each.adjusted.low, each.adjusted.high)
+        for each in differences
+    ]
+    return Difference(
+        fmean(means),
+        fmean(low for low, _ in ends),
+        fmean(high for _, high in ends),
+        sum(each.num_seeds for each in differences),
+        sum(
+            row.num_lost for one in evaluations for row in one.rows if row.seat != "all"
+        ),
+    )
+
+
+def _tried(row: Mapping[str, Any]) -> Tried:
+    is_accepted = bool(row.get("is_accepted"))
+    return Tried(row["text"], row["difference"], row["low"], row["high"], is_accepted)

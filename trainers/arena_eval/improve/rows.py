@@ -1,0 +1,126 @@
+"""The rows of a run of improvement: a line of JSON for each finished step, from which it goes on."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from arena_envs.checks import is_number
+from arena_eval.spending import Spending
+
+ROWS = "texts.jsonl"
+TEXT = "text.txt"  # the current text
+
+Row = dict[str, Any]  # what JSON holds
+
+FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    "settings": {"settings": dict},
+    "unfinished": {},  # what a step cost that was stopped
+    "proposals": {"round": int, "mean_return": (int, float), "texts": list},
+    "race": {"round": int, "number": int, "text": str, "difference": (int, float)},
+    "confirmation": {
+        "round": int,
+        "number": int,
+        "text": str,
+        "difference": (int, float),
+        "is_accepted": bool,
+    },
+}  # by kind of row: what the code reads of it
+
+
+def read_rows(folder: Path) -> list[Row]:
+    """The rows of a run so far; the last line is left out if its writing was cut off.
+
+    Raises:
+        ValueError: a line is no such row; names the line.
+    """
+    path = folder / ROWS
+    content = path.read_bytes() if path.is_file() else b""
+    lines = content[: content.rfind(b"\n") + 1].splitlines()
+    return [_row(path, number, line) for number, line in enumerate(lines, 1)]
+
+
+def _row(path: Path, number: int, line: bytes) -> Row:
+    try:
+        row = json.loads(line)
+        fields = FIELDS[row["kind"]]
+        is_row = all(isinstance(row[name], kind) for name, kind in fields.items())
+        is_row &= all(isinstance(text, str) for text in row.get("texts", ()))
+        is_row &= all(
+            is_number(row[name]) or (row[name] is None and name == "cost")
+            for name in ("calls", "prompt_tokens", "reply_tokens", "cost")
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        is_row = False
+    if not is_row:
+        raise ValueError(
+            f"{path}, line {number}: want a row of arena improve, got {line[:60]!r}; remove the "
+            "line, and the same command plays that step again"
+        )
+    checked: Row = row
+    return checked
+
+
+class RunRows:
+    """The rows of a run, which grow by one with each finished step.
+
+    Args:
+        folder: of the run.
+        settings: of this command.
+
+    Raises:
+        ValueError: the folder holds a run with other settings, or a line that is no row.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        self._path = folder / ROWS
+        self.rows = read_rows(folder)
+        self._cut_torn_line()
+        values = json.loads(json.dumps(dict(settings)))  # as a file holds them
+        if not self.rows:
+            self.add("settings", Spending(0, 0, 0, 0.0), settings=values)
+        before = self.rows[0].get("settings", {})
+        for name, value in values.items():
+            if before.get(name) != value:
+                raise ValueError(
+                    f"want {name} = {before.get(name)!r:.80} as in the run in {str(folder)!r}, "
+                    f"got {value!r:.80}; give the same, or another --out"
+                )
+
+    def _cut_torn_line(self) -> None:
+        if self._path.is_file():
+            content = self._path.read_bytes()
+            os.truncate(self._path, content.rfind(b"\n") + 1)
+
+    def find(self, kind: str, **values: int) -> Row | None:
+        """The row of a kind with these values, if its step is finished."""
+        for row in self.rows:
+            if row["kind"] == kind and all(row[k] == v for k, v in values.items()):
+                return row
+        return None
+
+    def add(self, kind: str, spending: Spending, **values: Any) -> Row:
+        """Appends a row, with what endpoints used for its step."""
+        row: Row = {
+            "kind": kind,
+            **values,
+            "calls": spending.num_calls,
+            "prompt_tokens": spending.prompt_tokens,
+            "reply_tokens": spending.reply_tokens,
+            "cost": spending.cost,
+        }
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row, allow_nan=False) + "\n")
+        self.rows.append(row)
+        return row
+
+    def spent(self) -> list[Spending]:
+        """What each finished step used."""
+        return [
+            Spending(
+                row["calls"], row["prompt_tokens"], row["reply_tokens"], row["cost"]
+            )
+            for row in self.rows
+        ]

@@ -1,0 +1,219 @@
+"""The command `arena improve`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from arena_envs.game import AnyGame
+from arena_eval.improve.rows import TEXT
+from arena_studio.report.improve_report import improve_page, records_of
+from arena_trainers.cli.arguments import check_out, read_env, required_folder
+from arena_trainers.cli.errors import usage_errors
+from arena_trainers.cli.options import (
+    AgainstOption,
+    CsvOption,
+    GameArgument,
+    JsonOption,
+    LatexOption,
+    MaxCostOption,
+    MaxTokensOption,
+    MaxTurnsOption,
+    ParamOption,
+    PolicyArgument,
+    PolicyOptions,
+    PricesOption,
+    SeedOption,
+    TimeoutOption,
+    with_policy_options,
+)
+from arena_trainers.cli.output import one_form, show
+from arena_trainers.cli.progress import interruptions
+from arena_trainers.cli.report import PAGE_NAME, REPORT_PAGE
+from arena_trainers.matchmaking import is_past
+from arena_wrappers import Policy, as_policy
+from arena_wrappers.policies.protocol import own_prompt
+from arena_wrappers.records import write_whole
+
+if TYPE_CHECKING:
+    from arena_eval.improve import Proposer
+
+SHORT = 80  # characters of a text in a table
+OPENINGS = "openings"  # the proposer without a model
+
+
+@with_policy_options
+def improve(
+    policy: PolicyArgument,
+    game: GameArgument,
+    against: AgainstOption = None,
+    proposer: Annotated[
+        str,
+        typer.Option(
+            metavar="POLICY",
+            help="Who writes texts: a model, or openings for statistics of first actions.",
+        ),
+    ] = OPENINGS,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the run; required.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Rounds.", min=1)] = 5,
+    candidates: Annotated[int, typer.Option(help="Texts of a round.", min=1)] = 4,
+    num_episodes: Annotated[
+        int,
+        typer.Option(
+            "--episodes",
+            "-n",
+            help="Seeds of play, of the race and of the confirmation of a round, at most.",
+            min=1,
+        ),
+    ] = 200,
+    max_cost: MaxCostOption = None,
+    prices: PricesOption = None,
+    params: ParamOption = None,
+    seed: SeedOption = 0,
+    timeout: TimeoutOption = None,
+    *,
+    policy_options: PolicyOptions,
+    max_turns: MaxTurnsOption = None,
+    max_tokens: MaxTokensOption = None,
+    as_json: JsonOption = False,
+    as_csv: CsvOption = False,
+    as_latex: LatexOption = False,
+) -> None:
+    """Improve the text in a policy's prompts, without training.
+
+    In each round the policy plays with the current text. The proposer reads games, the worst and
+    those with invalid replies, and writes texts. These race on the same fresh seeds. The best one
+    plays once more, on seeds that no text has played: it is kept if the interval of its paired
+    difference from the current text lies above 0. All texts that a run keeps are better with
+    probability 0.95. The text is in the prompts of the policy's seats alone.
+
+    POLICY reads prompts: lm:PATH, api:MODEL@URL, vllm:URL, an agent of these, or module:name. The
+    run begins with --persona, or without a text. DIR gets text.txt (the current text),
+    texts.jsonl (each finished step), report.html and the episodes of each round. The same command
+    goes on after a stop. Play with the text: --persona @DIR/text.txt, in every command.
+
+    For example:
+
+    arena improve api:MODEL@http://localhost:8000/v1 kuhn_poker --against cfr --proposer api:MODEL@http://localhost:8000/v1 --max-tokens 2000000 --out runs/text
+
+    arena improve lm:models/small mini_hanabi --proposer api:MODEL --persona @notes.txt --out runs/hanabi
+
+    arena improve my_player:play kuhn_poker --proposer openings --rounds 2 --out runs/openings
+    """
+    from arena_envs.extras import import_extra
+    from arena_eval.improve import Improvement
+    from arena_eval.spending import Budget, read_prices
+
+    import_extra("jinja2", "report")  # fails before hours of play
+    with usage_errors():
+        out = required_folder(out)
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        env = read_env(game, params, max_turns)
+        if out.exists():
+            check_out(out / PAGE_NAME, REPORT_PAGE, "arena improve")
+        start = policy_options.persona or ""
+        # an option of the command would replace the texts
+        policy_options = replace(policy_options, persona=None)
+        player, author, opponents = _players(
+            policy_options, policy, proposer, against or [], env.game, timeout
+        )
+        improvement = Improvement(
+            player,
+            env,
+            opponents,
+            author,
+            out=out,
+            num_rounds=rounds,
+            num_texts=candidates,
+            num_episodes=num_episodes,
+            seed=seed,
+            start=start or _carried_text(player),
+            prompt=policy_options.wrapper,
+            budget=Budget(
+                max_tokens, max_cost, read_prices(prices) if prices else None
+            ),
+            timeout=timeout,
+        )
+    typer.echo(f"plays at most {improvement.max_episodes:,} games", err=True)
+
+    def write_page() -> None:
+        write_whole(out / PAGE_NAME, improve_page(out))
+
+    with interruptions(f"finished steps are in {out}; the same command goes on"):
+        rows = improvement.run(write_page)
+        write_page()
+    if improvement.budget.is_used:
+        typer.echo(f"used {improvement.budget.spent()}", err=True)
+    if improvement.has_spent_budget:
+        typer.echo(
+            "stopped: the budget does not pay another step; a larger one goes on",
+            err=True,
+        )
+    records = records_of(rows)
+    document = {"text": improvement.text, "texts": records}
+    show(form, document, records, lambda _: [_table(records, improvement.text, out)])
+
+
+def _players(
+    policy_options: PolicyOptions,
+    policy: str,
+    proposer: str,
+    against: Sequence[str],
+    game: AnyGame,
+    timeout: float | None,
+) -> "tuple[Policy, Proposer, list[Policy | str]]":
+    """The policy, the proposer, which may be the same model, and the opponents."""
+    from arena_eval.improve import ModelProposer, OpeningsProposer
+
+    for spec in (policy, proposer):
+        if is_past(spec) and "@" not in spec:
+            raise ValueError(f"want one policy, got {spec!r}; name past:RUN@STEP")
+    authors = [] if proposer in (OPENINGS, policy) else [proposer]
+    players = policy_options.policies([policy, *authors, *against])
+    player = as_policy(players[0])
+    author: Proposer
+    if proposer == OPENINGS:
+        author = OpeningsProposer(game)
+    else:
+        writer = as_policy(players[1]) if authors else player
+        author = ModelProposer(writer, timeout)
+    return player, author, players[1 + len(authors) :]
+
+
+def _carried_text(policy: "Policy") -> str:
+    """The persona in the policy's own prompt options, such as those of a saved model."""
+    options = own_prompt(policy)
+    return options.persona if options else ""
+
+
+def _table(records: Sequence[Mapping[str, Any]], text: str, out: Path) -> Table:
+    kept = [record for record in records if record["is_accepted"]]
+    last = f"text {kept[-1]['number']}" if kept else "no text was better"
+    file = out / TEXT
+    caption = f"race, confirmation: difference of mean returns from the text of that time\n{last}"
+    if text:
+        caption += f"; play with {file}: --persona @{file}"
+    table = Table(
+        title="texts", caption=caption, caption_justify="left", box=box.SIMPLE_HEAD
+    )
+    for head in ("round", "number", "race", "confirmation", "kept", "text"):
+        table.add_column(head, overflow="fold")
+    for record in records:
+        line = " ".join(record["text"].split())
+        cells = [
+            str(record["round"]),
+            str(record["number"]),
+            record["race"],
+            record["confirmation"],
+            "yes" if record["is_accepted"] else "",
+            line if len(line) <= SHORT else f"{line[:SHORT]}...",
+        ]
+        table.add_row(*map(escape, cells))
+    return table
