@@ -114,8 +114,8 @@ def test_the_help_of_eval_begins_with_what_most_need(arena_here: Any) -> None:
     options = re.findall(
         r"(?m)^  (?:-\w, )?(--[a-z-]+)", text[text.index("Options:") :]
     )
-    first = ["--against", "--episodes", "--out", "--games", "--param", "--baselines"]
-    assert options[:10] == [*first, "--seed", "--timeout", "--measure", "--json"]
+    first = ["--against", "--episodes", "--out", "--until", "--max-cost", "--prices"]
+    assert options[:10] == [*first, "--games", "--param", "--baselines", "--seed"]
 
 
 def test_names_of_usual_length_stand_in_one_line(arena_here: Any) -> None:
