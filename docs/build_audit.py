@@ -44,7 +44,8 @@ NEXT = {
     name: f"[{name}](audit/details.md#{name})"
     for name in (
         *("comlrl-magrpo", "comlrl-marloo-plain", "comlrl-maremax-plain"),
-        *("comlrl-iac", "skyrl-stepwise-grpo", "skyrl-stepwise-rloo", "unsloth-grpo"),
+        *("comlrl-iac", "comlrl-iac-plain", "skyrl-stepwise-grpo"),
+        *("skyrl-stepwise-rloo", "unsloth-grpo"),
         *("prime-rl-3282", "prime-rl-3282-no-final", "prime-rl-rae"),
         *("prime-rl-rae-by-end", "verifiers-1554", "at-grpo", "verl-7244"),
     )
@@ -65,6 +66,7 @@ OWN_CREDIT = {  # on the page of the hooks: what each framework credits on its o
     "comlrl-marloo-plain": "CoMLRL, MARLOO, not normalized",
     "comlrl-maremax-plain": "CoMLRL, MAReMax, not normalized",
     "comlrl-iac": "CoMLRL, IAC with an exact critic (default)",
+    "comlrl-iac-plain": "CoMLRL, IAC with an exact critic, not normalized",
     "prime-rl-grpo": "prime-rl, `grpo` (default)",
     "prime-rl-rae": "prime-rl, `rae`",
     "prime-rl-rae-by-end": "prime-rl, `rae`, scored as episodes end",
