@@ -4,10 +4,17 @@ import difflib
 import math
 import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import (
+    Hashable,
+    Iterable,
+    Sequence,
+)
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeAlias
+
+# a value of a JSON text
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
 PACKAGES = ("resvg_py", "PIL")  # that draw pixels
 
@@ -67,7 +74,7 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     return f"known are {', '.join(names.values())}"
 
 
-def check_known(name: Any, candidates: Iterable[str], problem: str) -> None:
+def check_known(name: Hashable, candidates: Iterable[str], problem: str) -> None:
     """Raises ValueError for an unknown name; the error begins with `problem` and names the nearest."""
     if name not in (words := tuple(candidates)):
         raise ValueError(f"{problem}; {did_you_mean(str(name), words)}")

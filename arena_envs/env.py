@@ -22,6 +22,7 @@ from arena_envs.game import (
     CHANCE,
     MAX_TEXT,
     TERMINAL,
+    AnyAction,
     AnyGame,
     IllegalAction,
     penalized,
@@ -226,7 +227,7 @@ class GameEnv(AECEnv[str, Any, Any]):
             action = checked_action(action, self._node.legal, agent)
         self.play(action)
 
-    def play(self, action: Any) -> None:
+    def play(self, action: AnyAction) -> None:
         """Plays an action of the rules for `agent_selection`; unlike `step`, checks nothing."""
         node = self._graph.child(self._node, action)
         outcomes: Sequence[Any] = ()

@@ -277,10 +277,19 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
 
 AnyExtensiveForm = ExtensiveForm[Any, Any]
 AnyGame = Game[Any, Any]
+AnyState = Hashable  # a state of any game
+AnyAction = Hashable  # an action, or an outcome of chance, of any game
+
+
+Limit = float | Callable[[Any], float]  # of a parameter, or a function of the game
 
 
 def param(
-    default: Any, low: Any = -math.inf, high: Any = math.inf, *, knob: Any = ()
+    default: Any,
+    low: Limit = -math.inf,
+    high: Limit = math.inf,
+    *,
+    knob: Sequence[Hashable] = (),
 ) -> Any:
     """A parameter of a game: an int or a float from `low` to `high`, as it is annotated.
 
@@ -811,18 +820,18 @@ def draw(cumulative: Sequence[float], u: float) -> int:
     return bisect(cumulative, u, 0, len(cumulative) - 1)
 
 
-def sample_chance(game: AnyGame, state: Any, rng: random.Random) -> Any:
+def sample_chance(game: AnyGame, state: AnyState, rng: random.Random) -> Any:
     """An outcome of a chance node, drawn by its probability with one number of `rng`."""
     outcomes, chances = zip(*game.chance_outcomes(state), strict=True)
     return outcomes[draw(list(accumulate(chances)), rng.random())]
 
 
-def possible_outcomes(game: AnyGame, state: Any) -> list[tuple[Any, float]]:
+def possible_outcomes(game: AnyGame, state: AnyState) -> list[tuple[Any, float]]:
     """The outcomes of a chance node with a probability above 0, and their probabilities."""
     return [pair for pair in game.chance_outcomes(state) if pair[1] > 0]
 
 
-def possible_actions(game: AnyGame, state: Any) -> Sequence[Any]:
+def possible_actions(game: AnyGame, state: AnyState) -> Sequence[Any]:
     """Legal actions; at a chance node, the outcomes with a probability above 0."""
     if game.current_player(state) == CHANCE:
         return [outcome for outcome, _ in possible_outcomes(game, state)]

@@ -17,7 +17,9 @@ from arena_envs.checks import short
 from arena_envs.game import (
     CHANCE,
     MAX_TEXT,
+    AnyAction,
     AnyGame,
+    AnyState,
     IllegalAction,
     Mask,
     Vector,
@@ -65,7 +67,7 @@ class Node:
         "views",
     )
 
-    def __init__(self, game: AnyGame, state: Any) -> None:
+    def __init__(self, game: AnyGame, state: AnyState) -> None:
         self.state = state
         self.player = game.current_player(state)
         self.legal = tuple(game.legal_actions(state)) if self.player >= 0 else ()
@@ -103,7 +105,7 @@ class Graph:
         self._nodes: dict[Any, Node] = {}
         self.root = self.visit(game.initial_state())
 
-    def visit(self, state: Any) -> Node:
+    def visit(self, state: AnyState) -> Node:
         """The node of a state."""
         node = self._nodes.get(state)
         if node is None:
@@ -115,7 +117,7 @@ class Graph:
             node = self._nodes[state] = Node(self.game, state)
         return node
 
-    def child(self, node: Node, action: Any) -> Node:
+    def child(self, node: Node, action: AnyAction) -> Node:
         """The node after a legal action or a possible outcome."""
         child = node.children.get(action)
         if child is None:
@@ -179,7 +181,7 @@ class Graph:
         return content_arrays
 
 
-def parsed_action(game: AnyGame, node: Node, reply: Any) -> Any:
+def parsed_action(game: AnyGame, node: Node, reply: AnyAction) -> Any:
     """The action that a text names in a language game; a legal action is returned as it is.
 
     Raises:
@@ -316,7 +318,9 @@ def given_outcomes(options: Mapping[str, Any] | None) -> tuple[Any, ...]:
     return tuple(outcomes)
 
 
-def check_surplus(game: AnyGame, state: Any, num_drawn: int, num_left: int) -> None:
+def check_surplus(
+    game: AnyGame, state: AnyState, num_drawn: int, num_left: int
+) -> None:
     """Refuses more chance outcomes than an episode can draw.
 
     The limit is `Game.max_chance_nodes`. If that is None, it is counted in games of at most
@@ -344,7 +348,7 @@ def check_surplus(game: AnyGame, state: Any, num_drawn: int, num_left: int) -> N
         )
 
 
-def _most_draws(game: AnyGame, state: Any) -> int | None:
+def _most_draws(game: AnyGame, state: AnyState) -> int | None:
     """The most chance nodes between a state and the end; None in large games."""
     visited, most = set[Any](), 0
     ahead: list[tuple[Any, int]] = [(state, 0)]

@@ -321,7 +321,7 @@ class Registry(Generic[T]):
         """All names, sorted, without aliases."""
         return sorted({*self.built_in, *(point.name for point in self._points())})
 
-    def knows(self, spec: Any) -> bool:
+    def knows(self, spec: str | Mapping[str, Any]) -> bool:
         """Whether a string or a mapping names an object; imports nothing."""
         try:
             return self._is_name(expression(spec).name)
@@ -416,7 +416,7 @@ class Registry(Generic[T]):
         )
         return maker(*arguments, **parts.options, **program_arguments)
 
-    def check(self, thing: Any, *args: Any, **options: Any) -> None:
+    def check(self, thing: T, *args: Any, **options: Any) -> None:
         """Checks an object by the kit of this registry, which gets the further arguments.
 
         Raises:
@@ -456,7 +456,7 @@ class Registry(Generic[T]):
         return f"no {self.kind} {name!r}; {did_you_mean(name, all_names)}"
 
 
-def _number(value: Any) -> Any:
+def _number(value: str | float | None) -> Any:
     """The number that an argument or an option stands for; None if it is no number."""
     if not isinstance(value, str):
         return value
@@ -561,7 +561,7 @@ def _positional(
     return [*first, *parts.inner]
 
 
-def _converted(parts: Expression, annotation: Any) -> Any:
+def _converted(parts: Expression, annotation: type | str) -> Any:
     type_name = str(getattr(annotation, "__name__", annotation))
     kinds = {"int": (int, "an integer"), "float": (float, "a number")}
     if type_name == "int | str":

@@ -268,13 +268,14 @@ GUIDE_HEAD = """\
 Written by `benchmarks/credit_bench.py`. [README.md](README.md) says how it was measured. For your games, with
 the gain in their own random play: `arena credit suggest --games kuhn_poker`.
 
-**Take `random_effects`**, the default. It needs no choice of a pool: it finds in the batch what a group shares.
-Expected gain, as noise relative to `random_effects` (2: its noise is half):
+**Take `control_variates`**, the default. It needs no choice of a pool: it finds in the batch what a group shares. Where the surprise
+of a reply says which replies are good, its noise does not grow with the number of turns ([surprise.md](surprise.md)). Where surprise says nothing, it is
+about as noisy as `random_effects`. Expected gain then, as noise relative to `random_effects` (2: its noise is half):
 
 {gains}
 8 rounds of the game `rounds` if not said; *own*: the episodes of a group have their own draws of chance. Take
-something else where [the first page](README.md#where-the-default-is-defeated) says so: `turn_ppo` with a critic in 16 or
-more independent rounds.
+something else where [the first page](README.md#where-random_effects-is-defeated) says so: `turn_ppo` with a critic in 16 or
+more independent rounds, if surprise says nothing there.
 
 ## In games, at one step and bonus
 
@@ -591,17 +592,21 @@ and [report.md](report.md) has its exact bias.
 
 The noise of the gradient, 1 at best, in T independent rounds (the game [`rounds`](../games/rounds.md)):
 
-- **Paid at the end**: T for every level. Turn-level credit gains nothing.
+- **Paid at the end**: T for every level.
 - **Equal rounds**: T by the return of the episode, (T + 1) / 2 by the return-to-go, if turns with the same
   number are compared: a gain of 2T / (T + 1), at most 2. Without the turn in the pool (`mars`, the
   published form) it is a loss that grows with T.
 - **Large stakes or luck before a decision**: the gain has no bound.
 - **Later rewards that take earlier ones back**: a loss without bound, unless the group shares them or the
   baseline knows what was paid.
-- **Luck that a group shares**: only a mean of the group removes it.
+- **Luck that a group shares**: only a mean of the group removes it. A luck of ±20 after the first of eight rounds, shared by
+  each of 16 groups of 8, gives the return of the episode a noise of 4 (400 · 15/16 + 2 · 127/128) / (127/128)² = 1,532.
 
-`random_effects`, the default of the trainer, compares equal turns, leans on the group as far as the group
-shares luck, and adjusts for what was paid before. A batch tells how far, so the game need not.
+All of this counts the choices of later turns as noise. **The default, `control_variates`, subtracts what their surprise
+explains**: with T up to 64 its noise is 1.01 where surprise tells right from wrong ([surprise.md](surprise.md)). This page is about credit
+without surprise: `random_effects` compares equal turns, leans on the group as far as the group
+shares luck, and adjusts for what was paid before. A batch tells how far, so the game need not. Without surprise `control_variates`
+does the same, also for turns that few episodes reach.
 
 ![Noise against the number of rounds](horizon.png)
 
@@ -619,7 +624,7 @@ the adjustment for what was paid.
 {groups}
 8 rounds: the noise of `random_effects`, and below it the least of the others. Batches of 128 episodes.
 
-## Where the default is defeated
+## Where `random_effects` is defeated
 
 Significantly noisier than the return of the episode, or than `mars` or GRPO without std:
 

@@ -10,7 +10,7 @@ interval is a 95 % jackknife over batches, of its logarithm.
     python benchmarks/credit_noise.py --write
 
 writes docs/credit/noise.json, row by row: it may be stopped and goes on where it was. Then it
-writes the tables of docs/credit/surprise.md. About ten CPU minutes.
+writes the tables of docs/credit/surprise.md, with those of `credit_starts.py`. About ten CPU minutes.
 """
 
 import argparse
@@ -18,13 +18,15 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import comparing
+import credit_starts as starts
 from arena_credit import FlatPoolWarning, TurnBatch, estimate
 from arena_envs import make_game
 from arena_envs.solvers import CFRPlus
@@ -40,7 +42,7 @@ ESTIMATORS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "control_variates": ("control_variates", {}),
 }
 NEW = "control_variates"
-SEED = 2026
+SEED = 7919
 NUM_SYMBOLS, NUM_ANSWERS = 16, 8
 SKILL = 0.5  # probability of the answer that a state's policy prefers
 LUCK = 20.0
@@ -120,11 +122,15 @@ def cells() -> Iterator[Cell]:
 
 
 class Answers(NamedTuple):
-    """The policy of rounds: float64[S, A], the value of each answer, and its surprise."""
+    """The policy of rounds: float64[S, A], the value of each answer, and its surprise.
+
+    entropy: float64[S].
+    """
 
     policy: Any
     value: Any
     surprise: Any
+    entropy: Any
 
 
 def answers(kind: str, wrong: float) -> Answers:
@@ -156,12 +162,13 @@ def answers(kind: str, wrong: float) -> Answers:
         product = (policy * value * surprise).sum(axis=1, keepdims=True)
         square = (policy * surprise**2).sum(axis=1, keepdims=True)
         value = value - product / square * surprise
-    return Answers(policy, value, surprise)
+    entropy = -(policy * logs).sum(axis=1)
+    return Answers(policy, value, surprise, entropy)
 
 
 def explained(kind: str, wrong: float = 0.0) -> float:
     """R² of the value of an answer by its surprise, with one slope for all symbols."""
-    policy, value, surprise = answers(kind, wrong)
+    policy, value, surprise, _ = answers(kind, wrong)
     covariance = (policy * value * surprise).sum()
     variances = (policy * value**2).sum() * (policy * surprise**2).sum()
     return float(covariance**2 / variances)
@@ -171,7 +178,7 @@ def rounds(cell: Cell, rng: np.random.Generator) -> Sample:
     """A batch of games of `num` rounds, whose symbols a group shares."""
     num, pay = cell.options["num"], cell.options["pay"]
     wrong, kind = cell.options.get("wrong", 0.0), cell.options.get("policy", "skill")
-    policy, value, surprise = answers(kind, wrong)
+    policy, value, surprise, entropy = answers(kind, wrong)
     symbol = np.repeat(
         rng.integers(NUM_SYMBOLS, size=(cell.groups, num)), cell.size, axis=0
     )
@@ -197,14 +204,13 @@ def rounds(cell: Cell, rng: np.random.Generator) -> Sample:
     if "jackpot" in cell.options:
         reward[:, 1] += 100.0 * (rng.random(len(gain)) < cell.options["jackpot"])
     played = np.ones(reward.shape, bool)
-    return _sample(
-        cell, reward, surprise[symbol, answer], value[symbol, answer], played
-    )
+    chosen = surprise[symbol, answer], entropy[symbol]
+    return _sample(cell, reward, *chosen, value[symbol, answer], played)
 
 
 def stopped(cell: Cell, rng: np.random.Generator) -> Sample:
     """A batch of games that end after each round with probability 0.2, paid at the end."""
-    policy, value, surprise = answers("skill", cell.options["wrong"])
+    policy, value, surprise, entropy = answers("skill", cell.options["wrong"])
     episodes = cell.groups * cell.size
     symbol = np.repeat(
         rng.integers(NUM_SYMBOLS, size=(cell.groups, MOST_STOPPED)), cell.size, axis=0
@@ -216,7 +222,8 @@ def stopped(cell: Cell, rng: np.random.Generator) -> Sample:
     reward = np.zeros(played.shape)
     reward[np.arange(episodes), length - 1] = gain.sum(axis=1) + cell.options["mean"]
     exact = 2 * value[symbol, answer]
-    return _sample(cell, reward, surprise[symbol, answer], exact, played)
+    chosen = surprise[symbol, answer], entropy[symbol]
+    return _sample(cell, reward, *chosen, exact, played)
 
 
 def _draw(policy: Any, symbol: Any, rng: np.random.Generator) -> Any:
@@ -225,10 +232,15 @@ def _draw(policy: Any, symbol: Any, rng: np.random.Generator) -> Any:
     return drawn.clip(0, NUM_ANSWERS - 1)
 
 
-def _sample(cell: Cell, reward: Any, surprise: Any, exact: Any, played: Any) -> Sample:
+def _sample(
+    cell: Cell, reward: Any, surprise: Any, entropy: Any, exact: Any, played: Any
+) -> Sample:
     episode, turn = np.nonzero(played)
     zeros = np.zeros(len(episode), np.int64)
-    tokens = {"logprob": surprise[played], "entropy": np.zeros(len(episode))}
+    tokens = {
+        "logprob": (surprise - entropy)[played],
+        "entropy": entropy[played],
+    }
     turns = TurnBatch(
         reward=reward[played],
         game=zeros,
@@ -245,12 +257,12 @@ def _sample(cell: Cell, reward: Any, surprise: Any, exact: Any, played: Any) -> 
 class Position(NamedTuple):
     """What play needs of a state: who moves (-1 chance), the choices, and where they lead.
 
-    surprise: of each choice. value: float64[seats], expected returns.
+    logprob: of each choice. value: float64[seats], expected returns.
     """
 
     seat: int
     policy: Any
-    surprise: Any
+    logprob: Any
     children: list[Any]
     value: Any
 
@@ -276,7 +288,7 @@ def positions(game: str, skill: float) -> tuple[Any, Mapping[Any, Position]]:
         if state in known:
             return known[state]
         seat = rules.current_player(state)
-        policy, surprise, choices = np.ones(0), np.ones(0), []
+        policy, logprob, choices = np.ones(0), np.ones(0), []
         if seat == CHANCE:
             outcomes = rules.chance_outcomes(state)
             choices = [choice for choice, _ in outcomes]
@@ -286,14 +298,13 @@ def positions(game: str, skill: float) -> tuple[Any, Mapping[Any, Position]]:
             uniform = np.full(len(choices), 1 / len(choices))
             best = table.get((seat, rules.information_state(state, seat)), uniform)
             policy = skill * np.asarray(best) + (1 - skill) * uniform
-            logs = np.log(np.where(policy > 0, policy, 1.0))
-            surprise = logs - policy @ logs
+            logprob = np.log(np.where(policy > 0, policy, 1.0))
         children = [rules.apply(state, choice) for choice in choices]
         if children:
             value = policy @ np.array([look(child).value for child in children])
         else:
             value = np.array(rules.returns(state), np.float64)
-        known[state] = Position(seat, policy, surprise, children, value)
+        known[state] = Position(seat, policy, logprob, children, value)
         return known[state]
 
     first = rules.initial_state()
@@ -323,14 +334,17 @@ def self_play(cell: Cell, rng: np.random.Generator) -> Sample:
                 exact = known[state].value[seat] - position.value[seat]
                 number = turn.get(seat, 0)
                 turn[seat] = number + 1
-                row = (episode, seat, number, group, position.surprise[choice], exact)
-                rows.append(row)
+                logprob = position.logprob[choice]
+                entropy = -(position.policy @ position.logprob)
+                rows.append((episode, seat, number, group, logprob, entropy, exact))
             returns = position.value
             columns += [
                 (*row, returns[int(row[1])] * (row[2] == turn[int(row[1])] - 1))
                 for row in rows
             ]
-    episodes, seats, turns, groups, surprise, exact, reward = np.array(columns).T
+    episodes, seats, turns, groups, logprob, entropy, exact, reward = np.array(
+        columns
+    ).T
     zeros = np.zeros(len(columns), np.int64)
     batch = TurnBatch(
         reward=reward,
@@ -340,7 +354,7 @@ def self_play(cell: Cell, rng: np.random.Generator) -> Sample:
         turn=turns.astype(int),
         group=groups.astype(int),
         num_tokens=zeros + 1,
-        tokens={"logprob": surprise, "entropy": np.zeros(len(zeros))},
+        tokens={"logprob": logprob, "entropy": entropy},
     )
     return Sample(batch, exact)
 
@@ -354,7 +368,7 @@ GAMES: Mapping[str, Callable[[Cell, np.random.Generator], Sample]] = {
 def num_batches(cell: Cell) -> int:
     """Fewer where a batch has more turns."""
     turns = cell.groups * cell.size * cell.options.get("num", 5)
-    return int(np.clip(24_000 // turns, 6, 600))
+    return int(np.clip(24_000 // turns, 12, 600))
 
 
 def noises(cell: Cell, batches: int | None = None) -> dict[str, list[float]]:
@@ -445,12 +459,10 @@ surprise, the part 1 - R² of it is left above 1: 1 + (1 - R²)(T - 1), and half
 choice's value that one slope on its surprise explains. It is 0 for a uniform policy: surprise is 0 there, and for one that is sure of
 wrong answers as often as of right ones. It is large where the policy is already better than chance.
 
-**Noise is not outcome.** These tables are of the noise at fixed policies. Trained policies are not compared yet, so the trainer's default
-is still `random_effects`.
-
-**Use it.** `credit: control_variates` in `arena train`, with the transformers engine; or `estimate("control_variates", turns)` with the token
-columns `logprob` and `entropy` of the distribution that sampled, after temperature and cuts. A column `span` (0 reasoning, 1 answer) keeps a long
-thought from drowning the choice. vLLM gives no entropies: set `credit_args: {surprise: false}` there.
+**Use it.** It is the default of `arena train`, with every engine. In your own trainer: `estimate("control_variates", turns)` with the token
+columns `logprob` and `entropy` of the distribution that sampled, after temperature and cuts. Without these two columns, or with
+`credit_args: {surprise: false}`, m is 0 and the baseline remains. A column `span` (0 reasoning, 1 answer) keeps a long thought from drowning
+the choice.
 
 ## Equations
 
@@ -462,7 +474,8 @@ All of this is per game and seat, and without the own episode. Trees of episodes
 | Backward over turns | Dₖ = Rₖ - Σ_{j > k} γ^{j - k} βⱼ mⱼ |
 | Regression of turn k | D on mₖ; what was paid before; own earlier surprise; other seats' surprise before and after, in this order |
 | Rows | (x - mean of the group) + √λ (mean of the group - mean), λ = mean square within / between, at most 1, and 0 below 0.2 |
-| Ridge | two rows of the column's mean square; 0.1 rows for columns of the past |
+| Ridge | two rows of the column's mean square; 0.1 rows for columns of the past; and what the squares of a column of surprise lack of E m² |
+| E m² | per token at least p (log p + H)² + (1 - p)(H - h)², with h = (H + p log p) / (1 - p) the mean of -log π of the other tokens; exact for two tokens |
 | Slope along a direction | z max(0, 1 - c (1 + h) / F), c = 4 f / (f - 2) (1 + number of slopes inside), f degrees of freedom left, h the row's leverage in columns of the past |
 | βₖ | mean over turns (DerSimonian and Laird), itself shrunk by 1 - 4 / F, plus max(τ² / (τ² + v), 1 - 4 v / (b - mean)²) of the difference |
 | Second pass | earlier and other surprise weighed with the slopes of the first |
@@ -486,6 +499,15 @@ used in full (c = 0), where the wrong data in a slope would show most.
 """
 
 
+OUTCOME = """## Outcome
+
+Noise is not outcome. Batches of 32 episodes until a table of logits is right in 0.9, from three starts (`benchmarks/credit_starts.py`,
+[starts.json](starts.json)); each credit with the best of three steps, five seeds, 95 % intervals. Bold: significantly fewer than both others
+(Welch's t-test with Holm's correction over a row).
+
+"""
+
+
 def text_of(cell: Cell) -> str:
     """The setting in words."""
     words = [f"{value}" if key in ("pay", "policy") else f"{key} {value:g}"
@@ -496,10 +518,10 @@ def text_of(cell: Cell) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits; a simulation has no more."""
+    """Three digits; two from 100 on, where intervals are wide."""
     if not math.isfinite(value):
         return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{float(f'{value:.2g}'):,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def page() -> str:
@@ -525,7 +547,46 @@ def page() -> str:
                 lines.append(f"| {text_of(cell)} | " + " | ".join(texts) + " |")
         parts.append("\n".join(lines))
     parts.append("## Where it is defeated\n\n" + defeats())
+    parts.append(OUTCOME.rstrip() + "\n\n" + outcomes())
     return "\n\n".join(parts) + "\n"
+
+
+def outcomes() -> str:
+    """The batches until the goal of each setting of `credit_starts` with all runs."""
+    head = ["Start", "Rounds", "Paid", *starts.CREDITS]
+    known, rows = starts.measured(), []
+    for setting in starts.settings():
+        runs = known.get(setting, {})
+        if setting not in known or starts.missing(runs):
+            continue
+        values = {
+            credit: [
+                float(number)
+                for run, number in runs.items()
+                if run.credit == credit and run.seed in starts.SEEDS
+            ]
+            for credit in starts.CREDITS
+        }
+        others = {
+            name: comparing.difference(values[name], values[NEW])
+            for name in values
+            if name != NEW
+        }
+        is_best = all(
+            d.is_significant and d.value > 0 for d in comparing.holm(others).values()
+        )
+        cells = [batches(values[name], bold=name == NEW and is_best) for name in values]
+        rows.append([setting.start, str(setting.num), setting.pay, *cells])
+    return comparing.table(head, rows).rstrip()
+
+
+def batches(values: Sequence[float], *, bold: bool) -> str:
+    """A mean with half its interval."""
+    mean = comparing.interval(values)
+    text = f"{mean.mean:.0f} ± {mean.mean - mean.low:.0f}"
+    if mean.mean >= starts.MAX_BATCHES:
+        text = f"over {starts.MAX_BATCHES}"
+    return f"**{text}**" if bold else text
 
 
 def defeats() -> str:

@@ -277,8 +277,10 @@ def payments_table(rows: Sequence[Payment], titles: Mapping[str, str] = TITLES) 
 
 
 def _cell(noise: Noise, least: float) -> str:
-    value = f"{noise.value:,.0f}" if noise.value >= 100 else f"{noise.value:.3g}"
     wide = math.log(noise.high / noise.value) if math.isfinite(noise.high) else math.inf
+    digits = 3 if wide < 0.1 else 2  # no more than the interval allows
+    rounded = float(f"{noise.value:.{digits}g}")
+    value = f"{rounded:,.0f}" if rounded >= 10 ** (digits - 1) else f"{rounded:g}"
     bold = f"**{value}**" if noise.low <= least else value
     return f"{bold} ± {100 * wide:.0f} %" if math.isfinite(wide) else f"{bold} or more"
 

@@ -781,7 +781,7 @@ def page(runs: Any, lm: Any, reasons: Any) -> str:
         "- **Legality does not transfer.** In 40 of the 46 games of the catalogue that the start did not imitate, no\n  reply was legal (six episodes each, seen once, not in the data): it has not learned to copy from the list.\n"
         f"- **Generalist.** {recipe['max_steps']} steps of {recipe['episodes_per_step']} episodes "
         "of self-play. Credit is `mars` with the pool of game and seat, as in the\n  paper; our "
-        "default is `random_effects`. The paper multiplies the rewards of each game to a maximum of "
+        "default is `control_variates`. The paper multiplies the rewards of each game to a maximum of "
         "4,\n  and plays each equally often. Here advantages are divided by the standard deviation "
         "of their pool, and\n  weights of 2, 4 and 1 give each game about as many tokens.\n"
         "- **Specialists.** The same start and steps, one game, as many episodes of it as the "

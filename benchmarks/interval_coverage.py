@@ -2,6 +2,10 @@
 
     python benchmarks/interval_coverage.py --out coverage.json
 
+Rows with `stopping` are of the intervals that `--until` reads, looked at after every episode up to 400
+(adjusted ones from 50 on): the share of sequences in which all of them hold the mean, the mean width
+at 400, and the same for Student's interval.
+
 Draws samples from known laws and from pools of played games, whose mean is that of the pool. A row
 of the JSON has the coverage and the mean width of the interval that `arena eval` prints, and of
 Student's. `unseen` is the share of samples without the law's lowest or its highest value.
@@ -26,6 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arena_envs
+from arena_eval.confidence_sequences import (
+    MIN_ASYMPTOTIC,
+    asymptotic_interval,
+    betting_interval,
+)
 from arena_eval.intervals import (
     hull_interval,
     mean_interval,
@@ -112,7 +121,7 @@ def leduc_games(
     plans = [EpisodePlan(wrapper.clone, players, seed) for seed in range(num_games)]
     episodes = play_plans(plans)
     returns = np.array([episode.returns[0] for episode in episodes])
-    luck = LuckCorrections(wrapper, players[0], players[1], num_games, "solver")
+    luck = LuckCorrections(wrapper, players[0], players[1], "solver")
     by_seed = luck.by_seed(0, episodes)
     corrections = np.array([by_seed[episode.seed] for episode in episodes])
     corrections[:, 2] = 0  # of the policy itself, whose probabilities are unknown
@@ -161,6 +170,39 @@ def rows_of(name: str, law: Law, num_runs: int) -> Iterator[dict[str, Any]]:
         }
 
 
+NUM_STOPPING = 400  # episodes of a sequence
+
+
+def stopping_row(name: str, law: Law, num_runs: int) -> dict[str, Any]:
+    """A row of the intervals under stopping."""
+    rng = np.random.default_rng(2)
+    mean = float(law.values @ law.chances)
+    sequences = rng.choice(law.values, (num_runs, NUM_STOPPING), p=law.chances)
+    is_held, widths, student = [], [], []
+    for sequence in sequences:
+        if law.kind == "adjusted":
+            first = MIN_ASYMPTOTIC
+            looks = range(first, NUM_STOPPING + 1)
+            ends = np.array([asymptotic_interval(sequence[:n]) for n in looks])
+        else:  # the interval of all episodes is within those of fewer
+            ends = np.array([betting_interval(sequence, law.low, law.high)])
+        is_held.append(coverage(ends, mean) == 1)
+        widths.append(ends[-1, 1] - ends[-1, 0])
+        looks = range(MIN_ASYMPTOTIC, NUM_STOPPING + 1, 5)
+        naive = np.array([student_interval(sequence[:n]) for n in looks])
+        student.append(coverage(naive, mean) == 1)
+    return {
+        "law": name,
+        "kind": law.kind,
+        "stopping": True,
+        "n": NUM_STOPPING,
+        "coverage": float(np.mean(is_held)),
+        "width": float(np.mean(widths)),
+        "student_coverage": float(np.mean(student)),
+        "num_runs": num_runs,
+    }
+
+
 def coverage(ends: Floats, mean: float) -> float:
     """The share of intervals that hold the mean."""
     is_held = (ends[:, 0] - 1e-9 <= mean) & (mean <= ends[:, 1] + 1e-9)
@@ -176,7 +218,10 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, Any]]:
     options = parser.parse_args(arguments)
     rows = []
     for name, law in (fixed_laws() | played_laws(options.num_games)).items():
-        for row in rows_of(name, law, options.num_runs):
+        for row in (
+            *rows_of(name, law, options.num_runs),
+            stopping_row(name, law, options.num_runs),
+        ):
             rows.append(row)
             print(json.dumps(row), flush=True)
     if options.out:

@@ -30,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +68,11 @@ PARTS = [*PLACES, "rest"]
 class Parts:
     """CPU seconds by part, since the last reading."""
 
-    def __init__(self) -> None:
+    def __init__(self, places_by_part: Mapping[str, Sequence[str]] = PLACES) -> None:
+        self.parts = [*places_by_part, "rest"]
         self.spent, self.open = defaultdict[str, float](float), ["rest"]
         self.last = time.process_time()
-        for part, places in PLACES.items():
+        for part, places in places_by_part.items():
             for place in places:
                 self._watch(part, place)
 
@@ -102,9 +104,9 @@ class Parts:
 
     def read(self) -> dict[str, float]:
         self._charge()
-        found = {part: self.spent[part] for part in PARTS}
+        seconds = {part: self.spent[part] for part in self.parts}
         self.spent.clear()
-        return found
+        return seconds
 
 
 def train(turns: int, steps: int, model: Path) -> None:

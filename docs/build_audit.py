@@ -54,7 +54,7 @@ Written by `python docs/build_audit.py --write` from [audit/found.json](audit/fo
   other tasks. All methods compared in it had the same game.
 - **All lines of large games.** "No difference" holds for the lines that were compared: all of a small tree, else seeded random play.
 - **Faults of this audit.** The same code audits this project's own credit. `make slow` runs it on 20 right functions and nine planted
-  faults. The trainer's default, `random_effects`, is exact.
+  faults. The trainer's default, `control_variates`, is exact.
 
 ## Advantage functions
 

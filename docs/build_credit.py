@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from arena_credit import default_options, needed_columns
-from arena_credit.by_name import ALIASES, docstring, name_of
-from arena_credit.proofs.claims import CLAIMS, Kind
+from arena_credit.by_name import ALIASES, BUILT_IN, claims_of, docstring, name_of
+from arena_credit.claims import Kind
 from arena_credit.proofs.diagnostics import DIAGNOSTICS
 from arena_credit.proofs.findings import (
     LARGE,
@@ -31,7 +31,7 @@ from arena_credit.proofs.findings import (
 
 FOLDER = Path(__file__).parent / "credit"
 COSTS = FOLDER / "cost.json"  # written by benchmarks/credit_speed.py
-NAMES = sorted(CLAIMS)
+NAMES = sorted(BUILT_IN)
 WORDS: Mapping[Kind, str] = {
     "exact": "unbiased",
     "scaled": "positive factor",
@@ -162,7 +162,7 @@ Written by `docs/build_credit.py` from the docstrings; a test keeps it up to dat
 - **Bias**: three lines. The numbers compare the expected gradient with the true gradient of a
   diagnostic game; [report.md](report.md) explains them, and has them for all games.
 - **Cost**: CPU time for 100,000 turns on one core, measured once by
-  `benchmarks/credit_speed.py` ([cost.json](cost.json)).
+  `benchmarks/credit_speed.py` ([cost.json](cost.json)). "At most": not measured, but declared.
 - **Notation**: a trajectory i is the turns of one seat in one episode, and k numbers them. rᵢₖ
   is the reward from turn k until the seat's next turn, Gᵢ the return, Rᵢₖ the return-to-go from
   turn k on, A the advantage, γ the discount per turn of the seat. A pool is the set of turns or
@@ -177,8 +177,11 @@ def estimators_page(costs: Mapping[str, float]) -> str:
     Args:
         costs: milliseconds for 100,000 turns, by estimator.
     """
-    index = " · ".join(f"[`{name}`](#{name})" for name in NAMES)
-    return "\n".join([ESTIMATORS, index, *(_section(name, costs) for name in NAMES)])
+    index = [
+        f"| [`{name}`](#{name}) | {docstring(name).splitlines()[0]} |" for name in NAMES
+    ]
+    sections = [_section(name, costs) for name in NAMES]
+    return "\n".join([ESTIMATORS, "| Name | Job |", "|---|---|", *index, *sections])
 
 
 def _section(name: str, costs: Mapping[str, float]) -> str:
@@ -188,7 +191,8 @@ def _section(name: str, costs: Mapping[str, float]) -> str:
     )
     needed = ", ".join(f"`{column}`" for column in needed_columns(name))
     facts = [f"- **Needs** {needed or 'no further columns'}."]
-    cost = f"{costs[name]:.0f} ms" if name in costs else "unknown"
+    most = claims_of(name).max_ms
+    cost = f"{costs[name]:.0f} ms" if name in costs else f"at most {most:.0f} ms"
     facts.append(f"- **Cost**: {cost}.")
     defaults = default_options(name)
     facts += [

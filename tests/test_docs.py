@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-import arena_credit as credit
-from arena_credit import by_name
 from build_credit import estimators_page
 from build_reference import public_modules
 
@@ -50,14 +48,6 @@ def test_the_page_of_the_estimators_is_up_to_date() -> None:
     measured = json.loads((DOCS / "cost.json").read_text())
     costs = {name: row["ms"] for name, row in measured.items()}
     assert (DOCS / "estimators.md").read_text() == estimators_page(costs)
-    assert set(by_name.estimators().built_in) <= set(costs)
-
-
-def test_the_package_names_every_estimator_once() -> None:
-    rows = [row for row in credit.__doc__.splitlines() if row[:3] == "| `"]
-    cells = [row.split("|")[1] for row in rows]
-    named = sorted(name for cell in cells for name in re.findall("`(.+?)`", cell))
-    assert named == sorted(by_name.estimators().built_in)
 
 
 GENERATED = {  # by a script that a test or the page's head names

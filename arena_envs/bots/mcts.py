@@ -7,7 +7,13 @@ from math import log, sqrt
 from statistics import fmean
 from typing import Any
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, sample_chance
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+    sample_chance,
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class MCTS(_TreeSearch):
         ValueError: a number is out of range; when it plays, the game hides information.
     """
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         if game.information != "perfect" or game.simultaneous:
             raise ValueError(
                 f"want a game of perfect information for MCTS, got {game!r}; use the "
@@ -89,7 +95,7 @@ class Node:
         "visits",
     )
 
-    def __init__(self, game: AnyGame, state: Any, mover: int) -> None:
+    def __init__(self, game: AnyGame, state: AnyState, mover: int) -> None:
         self.state = state
         self.player = game.current_player(state)
         self.mover = mover
@@ -100,7 +106,7 @@ class Node:
         self.proven = tuple(game.returns(state)) if self.player == TERMINAL else ()
 
 
-def rollout(game: AnyGame, state: Any, rng: random.Random) -> Sequence[float]:
+def rollout(game: AnyGame, state: AnyState, rng: random.Random) -> Sequence[float]:
     """Returns at the end of uniform random play."""
     current_player, legal_actions = game.current_player, game.legal_actions
     apply, draw = game.apply, rng.random
@@ -209,11 +215,11 @@ class ISMCTS(_TreeSearch):
             `resample`.
     """
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         return self.best(game, state, game.legal_actions(state), rng)
 
     def best(
-        self, game: AnyGame, state: Any, legal: Sequence[Any], rng: random.Random
+        self, game: AnyGame, state: AnyState, legal: Sequence[Any], rng: random.Random
     ) -> Any:
         """The best of some legal actions."""
         if len(legal) == 1:
@@ -263,7 +269,7 @@ class _Node:
 
 def _sample_hidden(
     game: AnyGame,
-    state: Any,
+    state: AnyState,
     roots: Sequence[Any],
     nodes: dict[Hashable, _Node],
     scale: float,

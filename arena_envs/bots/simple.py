@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction, random_states
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyAction,
+    AnyGame,
+    AnyState,
+    IllegalAction,
+    random_states,
+)
 
 NUM_EPISODES = 20  # random ones, in which a constant text is tried
 
@@ -15,14 +23,14 @@ NUM_EPISODES = 20  # random ones, in which a constant text is tried
 class Uniform:
     """Plays each legal action with the same probability."""
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         return rng.choice(game.legal_actions(state))
 
 
 class _Deterministic:
     """A bot without randomness, whose action follows from what its seat knows."""
 
-    def action_probs(self, game: AnyGame, state: Any) -> Sequence[float]:
+    def action_probs(self, game: AnyGame, state: AnyState) -> Sequence[float]:
         """Probabilities of the legal actions."""
         bot: Any = self
         choice = bot(game, state, random.Random(0))
@@ -33,7 +41,7 @@ class _Deterministic:
 class First(_Deterministic):
     """Plays the first legal action."""
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         return game.legal_actions(state)[0]
 
 
@@ -57,7 +65,7 @@ class Constant:
         if isinstance(self.action, int) and self.action < 0:
             raise ValueError(f"want an action of 0 or more, got {self.action}")
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         legal = game.legal_actions(state)
         if isinstance(self.action, str):
             action_read, rules = _read(game, state, self.action), cast(Hashable, game)
@@ -81,7 +89,7 @@ def constant(action: int | str) -> Constant:
     return ConstantNumber(action) if isinstance(action, int) else Constant(action)
 
 
-def _read(game: AnyGame, state: Any, text: str) -> Any:
+def _read(game: AnyGame, state: AnyState, text: str) -> Any:
     try:
         return game.parse(state, text)
     except IllegalAction:
@@ -109,7 +117,7 @@ class WinOrBlock:
         ValueError: when it plays, the game hides information.
     """
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         if game.information != "perfect" or game.simultaneous:
             raise ValueError(f"want a game of perfect information, got {game!r}")
         legal = game.legal_actions(state)
@@ -120,7 +128,7 @@ class WinOrBlock:
         return rng.choice(safe or legal)
 
 
-def _wins(game: AnyGame, state: Any) -> Sequence[Any]:
+def _wins(game: AnyGame, state: AnyState) -> Sequence[Any]:
     """Actions with which the seat to move wins at once."""
     player = game.current_player(state)
     return [
@@ -131,7 +139,7 @@ def _wins(game: AnyGame, state: Any) -> Sequence[Any]:
     ]
 
 
-def _loses(game: AnyGame, state: Any, action: Any) -> bool:
+def _loses(game: AnyGame, state: AnyState, action: AnyAction) -> bool:
     """Whether another seat can win right after this action."""
     after = game.apply(state, action)
     player = game.current_player(after)

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_envs.solvers import CFRPlus, Key, Table
 from arena_envs.solvers.enumeration import Memory
 from arena_envs.solvers.perfect_information import PerfectInformation
@@ -31,7 +34,7 @@ class Tabular:
 
     table: Table
 
-    def action_probs(self, game: AnyGame, state: Any) -> Sequence[float]:
+    def action_probs(self, game: AnyGame, state: AnyState) -> Sequence[float]:
         """Probabilities of the legal actions."""
         seat, legal = game.current_player(state), game.legal_actions(state)
         key = (seat, game.information_state(state, seat))
@@ -42,7 +45,7 @@ class Tabular:
             )
         return row
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         probabilities = self.action_probs(game, state)
         return rng.choices(game.legal_actions(state), probabilities)[0]
 
@@ -70,11 +73,11 @@ class CFR:
                 f"want num_iterations of 1 or more, got {self.num_iterations}"
             )
 
-    def action_probs(self, game: AnyGame, state: Any) -> Sequence[float]:
+    def action_probs(self, game: AnyGame, state: AnyState) -> Sequence[float]:
         """Probabilities of the legal actions."""
         return self._tabular(game).action_probs(game, state)
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         return self._tabular(game)(game, state, rng)
 
     def _tabular(self, game: AnyGame) -> Tabular:
@@ -96,15 +99,15 @@ class CoreCFR(CFR):
         ValueError: as for `CFR`; when it plays, the game has no method `core_state`.
     """
 
-    def action_probs(self, game: AnyGame, state: Any) -> Sequence[float]:
+    def action_probs(self, game: AnyGame, state: AnyState) -> Sequence[float]:
         """Probabilities of the legal actions."""
         return super().action_probs(game, _core_state(game, state))
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         return super().__call__(game, _core_state(game, state), rng)
 
 
-def _core_state(game: AnyGame, state: Any) -> Any:
+def _core_state(game: AnyGame, state: AnyState) -> Any:
     find = getattr(game, "core_state", None)
     if find is None:
         raise ValueError(f"want a language game with a method core_state, got {game!r}")
@@ -134,16 +137,16 @@ class Minimax:
         if self.depth is not None and self.depth < 1:
             raise ValueError(f"want depth of 1 or more, got {self.depth}")
 
-    def action_probs(self, game: AnyGame, state: Any) -> Sequence[float]:
+    def action_probs(self, game: AnyGame, state: AnyState) -> Sequence[float]:
         """Probabilities of the legal actions."""
         policy = self._policy(game, state)
         return [policy.get(action, 0.0) for action in game.legal_actions(state)]
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         policy = self._policy(game, state)
         return rng.choices(list(policy), list(policy.values()))[0]
 
-    def _policy(self, game: AnyGame, state: Any) -> dict[Any, float]:
+    def _policy(self, game: AnyGame, state: AnyState) -> dict[Any, float]:
         if self.depth is not None:
             return PerfectInformation(game, draws=True).policy(state, self.depth)
         search = _searches.recall(

@@ -201,7 +201,7 @@ def _hand(cards: tuple[int, ...]) -> str:
     return f"{names} (total {total_of(cards)}{', soft' if is_soft(cards) else ''})"
 
 
-def scene(game: Blackjack, state: Any, viewer: int | None) -> Shapes:
+def scene(game: Blackjack, state: State, viewer: int | None) -> Shapes:
     """The hand of the player, and the dealer's, whose first card is hidden at first."""
     hands = state.player, state.dealer if viewer is None else game._shown(state)
     mine, theirs = ([Card(RANKS[card % 13]) for card in hand] for hand in hands)

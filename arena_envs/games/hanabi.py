@@ -48,6 +48,7 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     AnyGame,
+    AnyState,
     BaseGame,
     Pays,
     Vector,
@@ -710,8 +711,8 @@ class HanabiConvention:
         ValueError: when it plays, the game is not Hanabi.
     """
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
-        if not hasattr(game, "card_bits") or not hasattr(state, "fireworks"):
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
+        if not hasattr(game, "card_bits") or not isinstance(state, State):
             raise ValueError(f"want Hanabi, got {game!r}")
         view = _View(game, state)
         legal = game.legal_actions(state)
@@ -726,7 +727,7 @@ class HanabiConvention:
 class _View:
     """The view of the seat to move."""
 
-    def __init__(self, game: Any, state: Any) -> None:
+    def __init__(self, game: Any, state: State) -> None:
         self.game = game
         self.state = state
         self.seat: int = state.player
@@ -789,11 +790,11 @@ class _View:
                     options.append((self._fits_for_sure(new_hint), -touched, action))
         return options
 
-    def _possible(self, hint: int, unseen: Any = None) -> list[int]:
+    def _possible(self, hint: int, unseen: Sequence[int] = ()) -> list[int]:
         bits, left = self.game.card_bits, unseen or self.unseen
         return [c for c in self.cards if bits[c] & hint == bits[c] and left[c] > 0]
 
-    def _fits_for_sure(self, hint: int, unseen: Any = None) -> bool:
+    def _fits_for_sure(self, hint: int, unseen: Sequence[int] = ()) -> bool:
         """Judges by the hint and, for the own cards, by the cards that are not in sight."""
         return all(map(self._fits, self._possible(hint, unseen or self.game.copies)))
 

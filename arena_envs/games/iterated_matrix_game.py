@@ -33,7 +33,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs.game import AnyGame, param
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+    param,
+)
 from arena_envs.games.kits.matrix import PRISONERS_DILEMMA, MatrixRounds
 
 
@@ -71,7 +75,7 @@ Rounds = Sequence[Sequence[int]]
 class _Repeated:
     """A strategy that reads `state.rounds`; action 0 is to cooperate."""
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         rounds = getattr(state, "rounds", None)
         # in other games of rounds, such as public_goods, action 0 gives nothing
         if rounds is None or not hasattr(game, "payoffs"):

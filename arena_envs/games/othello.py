@@ -29,7 +29,14 @@ from itertools import product
 from operator import lshift, rshift
 from typing import Any, NamedTuple
 
-from arena_envs.game import TERMINAL, AnyGame, Vector, filled
+from arena_envs.game import (
+    TERMINAL,
+    AnyAction,
+    AnyGame,
+    AnyState,
+    Vector,
+    filled,
+)
 from arena_envs.games.kits.board import (
     Squares,
     TwoPlayerGame,
@@ -191,7 +198,7 @@ class OthelloGreedy:
         ValueError: when it plays, the game is not Othello.
     """
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         size = getattr(game, "size", None)
         if size is None or not hasattr(state, "black"):
             raise ValueError(f"want Othello, got {game!r}")
@@ -199,7 +206,7 @@ class OthelloGreedy:
         corners = {0, last, size * last, size * size - 1}
         player = game.current_player(state)
 
-        def worth(action: Any) -> tuple[bool, int]:
+        def worth(action: AnyAction) -> tuple[bool, int]:
             return action in corners, game.apply(state, action)[player].bit_count()
 
         legal = game.legal_actions(state)

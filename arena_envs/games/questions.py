@@ -279,7 +279,7 @@ def _task_of(fields: dict[str, Any], scoring: str | None) -> Task:
 
 
 def _choices_and_letter(
-    choices: Sequence[str], answer: Any, listed: Sequence[Any]
+    choices: Sequence[str], answer: int | str | None, listed: Sequence[Any]
 ) -> tuple[Sequence[str], str]:
     """The texts of the choices without their letters, and the letter of the right one.
 

@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.checks import check_render_mode
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_envs.hostile import printable
 from arena_envs.scenes.shapes import scene_of
 from arena_envs.scenes.svg import drawing_of, svg_of
@@ -19,7 +22,7 @@ SIDE = 640  # pixels; all frames of a video have one size
 
 
 def rendered(
-    game: AnyGame, state: Any, viewer: int, mode: str | None
+    game: AnyGame, state: AnyState, viewer: int, mode: str | None
 ) -> str | NDArray[np.uint8] | None:
     """A state as a seat sees it.
 

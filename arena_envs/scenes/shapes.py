@@ -7,10 +7,15 @@ A scene says what is shown, not how: `arena_envs.scenes.svg` draws it, and
 import importlib
 from collections.abc import Callable, Iterable, Sequence
 from string import ascii_lowercase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+)
 from arena_envs.hostile import break_markup
 
 SEATS = tuple(f"seat{number}" for number in range(6))  # colors, repeated after six
@@ -164,7 +169,7 @@ class Scene(NamedTuple):
     shapes: Sequence[Shape]
 
 
-def scene_of(game: AnyGame, state: Any, viewer: int | None = None) -> Scene:
+def scene_of(game: AnyGame, state: AnyState, viewer: int | None = None) -> Scene:
     """The picture of a state.
 
     Args:
@@ -190,7 +195,7 @@ def scene_of(game: AnyGame, state: Any, viewer: int | None = None) -> Scene:
     return Scene(turn_title(game, state, viewer), picture)
 
 
-def observed(game: AnyGame, state: Any, viewer: int | None) -> Scene:
+def observed(game: AnyGame, state: AnyState, viewer: int | None) -> Scene:
     """The scene of a game that has none of its own: the texts of its seats."""
     seats = range(game.num_players) if viewer is None else (viewer,)
     bubbles = [
@@ -200,7 +205,7 @@ def observed(game: AnyGame, state: Any, viewer: int | None) -> Scene:
     return Scene(turn_title(game, state, viewer), (Talk("", bubbles),))
 
 
-def turn_title(game: AnyGame, state: Any, viewer: int | None) -> str:
+def turn_title(game: AnyGame, state: AnyState, viewer: int | None) -> str:
     """The seat to move, or the end of the game.
 
     Args:

@@ -6,9 +6,16 @@ number of iterations, up to rounding.
 """
 
 import random
-from typing import Any
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, Floats, np, sample_chance
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+    Floats,
+    np,
+    sample_chance,
+)
 from arena_envs.solvers.enumeration import MAX_STATES, Key
 from arena_envs.solvers.tabular import (
     edge_weights,
@@ -176,7 +183,7 @@ class MCCFR:
         """The average over the iterations, of the information states that were met."""
         return {key: _normalise(sums) for key, sums in self._sums.items()}
 
-    def _walk(self, state: Any, seat: int) -> float:
+    def _walk(self, state: AnyState, seat: int) -> float:
         """An estimate of what the state is worth to the seat."""
         game, rng = self._game, self._rng
         while (player := game.current_player(state)) != TERMINAL:

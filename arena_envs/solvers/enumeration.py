@@ -10,6 +10,7 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     AnyGame,
+    AnyState,
     Ints,
     np,
     possible_actions,
@@ -166,7 +167,7 @@ class Enumeration:
         self.depths += [depth] * len(states)
         return list(following)
 
-    def _infoset(self, state: Any, player: int) -> int:
+    def _infoset(self, state: AnyState, player: int) -> int:
         key = (player, self._game.information_state(state, player))
         infoset = self._index.get(key)
         legal = self._game.legal_actions(state)

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+    possible_outcomes,
+)
 from arena_envs.solvers.enumeration import MAX_STATES, too_large, too_many_states
 
 TOLERANCE = 1e-9  # values that differ by less are equal; relative to values above 1
@@ -28,7 +34,7 @@ class TieWeights:
     value: Callable[[Any], float]
     _hopes: dict[tuple[Any, int, int], float] = field(default_factory=dict)
 
-    def weights(self, state: Any, best: Sequence[Any]) -> dict[Any, float]:
+    def weights(self, state: AnyState, best: Sequence[Any]) -> dict[Any, float]:
         """Probabilities of the best actions, see `PerfectInformation.policy`."""
         value, game = self.value(state), self.game
         player = game.current_player(state)
@@ -45,14 +51,14 @@ class TieWeights:
         """Frees the memory of what was met."""
         self._hopes.clear()
 
-    def _hoped(self, state: Any, player: int, num_replies: int) -> float:
+    def _hoped(self, state: AnyState, player: int, num_replies: int) -> float:
         """The value if the next replies to this player are uniform, and all else is best."""
         key = (state, player, num_replies)
         if key not in self._hopes:
             self._hopes[key] = self._hope(state, player, num_replies)
         return self._hopes[key]
 
-    def _hope(self, state: Any, player: int, num_replies: int) -> float:
+    def _hope(self, state: AnyState, player: int, num_replies: int) -> float:
         game = self.game
         mover = game.current_player(state)
         if mover == TERMINAL or num_replies == 0:
@@ -90,7 +96,7 @@ class Minimax(NamedTuple):
 
 def minimax(
     game: AnyGame,
-    state: Any = None,
+    state: AnyState = None,
     *,
     depth: int | None = None,
     max_states: int = MAX_STATES,
@@ -149,7 +155,7 @@ class PerfectInformation:
             else _BackwardInduction(game, max_states, draws)
         )
 
-    def solve(self, state: Any, depth: int | None = None) -> Minimax:
+    def solve(self, state: AnyState, depth: int | None = None) -> Minimax:
         """The value of a state and the best action; see `minimax`.
 
         Raises:
@@ -157,7 +163,7 @@ class PerfectInformation:
         """
         return self._limited(self._search.solve, state, depth)
 
-    def policy(self, state: Any, depth: int | None = None) -> dict[Any, float]:
+    def policy(self, state: AnyState, depth: int | None = None) -> dict[Any, float]:
         """Probabilities of the best actions of the seat to move; 0 for all others.
 
         Best actions have equal probabilities, except in two-player zero-sum games that are
@@ -171,7 +177,7 @@ class PerfectInformation:
         return self._limited(self._search.policy, state, depth)
 
     def _limited(
-        self, find: Callable[[Any, float], T], state: Any, depth: int | None
+        self, find: Callable[[Any, float], T], state: AnyState, depth: int | None
     ) -> T:
         if depth is not None and depth < 1:
             raise ValueError(f"want a depth of 1 or more, got {depth}")
@@ -204,11 +210,11 @@ class _AlphaBeta:
         self.met.clear()
         self.ties.forget()
 
-    def solve(self, state: Any, horizon: float) -> Minimax:
+    def solve(self, state: AnyState, horizon: float) -> Minimax:
         value, action = self._search(state, -math.inf, math.inf, horizon)
         return Minimax((value, 0.0 - value), action)
 
-    def policy(self, state: Any, horizon: float) -> dict[Any, float]:
+    def policy(self, state: AnyState, horizon: float) -> dict[Any, float]:
         if horizon < math.inf:
             return dict.fromkeys(best := self._best(state, horizon), 1 / len(best))
         if state not in self.policies:
@@ -217,11 +223,11 @@ class _AlphaBeta:
             self.policies[state] = alone or self.ties.weights(state, best)
         return self.policies[state]
 
-    def _best(self, state: Any, horizon: float) -> list[Any]:
+    def _best(self, state: AnyState, horizon: float) -> list[Any]:
         value, _ = self._search(state, -math.inf, math.inf, horizon)
         return self._reaching(state, value, horizon)
 
-    def _reaching(self, state: Any, value: float, horizon: float) -> list[Any]:
+    def _reaching(self, state: AnyState, value: float, horizon: float) -> list[Any]:
         """Actions of the seat to move that are worth this much to it, or more."""
         game = self.game
         first = game.current_player(state) == 0
@@ -237,7 +243,9 @@ class _AlphaBeta:
                 actions.append(action)
         return actions
 
-    def _value(self, state: Any, alpha: float, beta: float, horizon: float) -> float:
+    def _value(
+        self, state: AnyState, alpha: float, beta: float, horizon: float
+    ) -> float:
         """The value, or a bound of it on the side where it leaves alpha to beta."""
         key = (state, horizon)
         low, high = self.met.get(key, (-math.inf, math.inf))
@@ -256,7 +264,7 @@ class _AlphaBeta:
         return value
 
     def _search(
-        self, state: Any, alpha: float, beta: float, horizon: float
+        self, state: AnyState, alpha: float, beta: float, horizon: float
     ) -> tuple[float, Any]:
         game = self.game
         player = game.current_player(state)
@@ -293,14 +301,14 @@ class _BackwardInduction:
         """Frees the memory of what was met."""
         self.met.clear()
 
-    def solve(self, state: Any, horizon: float) -> Minimax:
+    def solve(self, state: AnyState, horizon: float) -> Minimax:
         return self._search(state, horizon)
 
-    def policy(self, state: Any, horizon: float) -> dict[Any, float]:
+    def policy(self, state: AnyState, horizon: float) -> dict[Any, float]:
         best = [option.action for option in self._best(state, horizon)]
         return dict.fromkeys(best, 1 / len(best))
 
-    def _returns(self, state: Any, horizon: float) -> tuple[float, ...]:
+    def _returns(self, state: AnyState, horizon: float) -> tuple[float, ...]:
         key = (state, horizon)
         if key not in self.met:
             self.met[key] = self._search(state, horizon).returns
@@ -308,7 +316,7 @@ class _BackwardInduction:
                 raise too_many_states(self.game, self.max_states)
         return self.met[key]
 
-    def _search(self, state: Any, horizon: float) -> Minimax:
+    def _search(self, state: AnyState, horizon: float) -> Minimax:
         game = self.game
         player = game.current_player(state)
         if player == TERMINAL or horizon <= 0:
@@ -328,7 +336,7 @@ class _BackwardInduction:
         returns = zip(*(option.returns for option in best), strict=True)
         return Minimax(tuple(map(fmean, returns)), best[0].action)
 
-    def _best(self, state: Any, horizon: float) -> list[Minimax]:
+    def _best(self, state: AnyState, horizon: float) -> list[Minimax]:
         """The best options of the seat to move."""
         game = self.game
         player = game.current_player(state)

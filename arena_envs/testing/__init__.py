@@ -48,7 +48,7 @@ PAGE_ROWS = (
 )
 
 
-def page_of(game: Any) -> str:
+def page_of(game: AnyGame | type) -> str:
     """The docstring of the module of a game, or of a game's class; empty without one.
 
     A transform has the page of its inner game.
@@ -58,7 +58,7 @@ def page_of(game: Any) -> str:
     return (sys.modules[owner.__module__].__doc__ or "").strip()
 
 
-def check_page(game: Any) -> None:
+def check_page(game: AnyGame | type) -> None:
     """The module's docstring is a page: title, table with all rows, rules."""
     page = page_of(game)
     demand(bool(page), "the module of a game has a docstring, which is its page")

@@ -15,7 +15,10 @@ import numpy as np
 from pettingzoo.utils.conversions import aec_to_parallel
 
 from arena_envs.env import GameEnv
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyAction,
+    AnyGame,
+)
 from arena_envs.testing.sample import Sample, demand
 
 SEEDS = range(5)
@@ -130,7 +133,7 @@ def check_refusals(sample: Sample) -> None:
         )
 
 
-def _check_refusal(env: GameEnv, action: Any, sentence: str) -> None:
+def _check_refusal(env: GameEnv, action: AnyAction, sentence: str) -> None:
     try:
         env.step(action)
     except ValueError as error:
@@ -229,7 +232,7 @@ def _global_generators() -> tuple[Any, str]:
     return random.getstate(), repr(np.random.get_state())
 
 
-def step_argument(env: GameEnv, action: Any) -> Any:
+def step_argument(env: GameEnv, action: AnyAction) -> Any:
     """The argument of `step` for an action: in language games its text."""
     if env.game.num_actions is None:
         return env.game.action_text(env.game_state, action)

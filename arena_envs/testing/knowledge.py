@@ -1,10 +1,16 @@
 """Checks of what seats know: nothing hidden shows, and nothing that a seat knew is forgotten."""
 
 import random
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
-from arena_envs.game import CHANCE, AnyGame, possible_actions
+from arena_envs.game import (
+    CHANCE,
+    AnyAction,
+    AnyGame,
+    AnyState,
+    possible_actions,
+)
 from arena_envs.testing.sample import (
     Episode,
     Sample,
@@ -13,6 +19,8 @@ from arena_envs.testing.sample import (
     random_episode,
     view,
 )
+
+T = TypeVar("T")
 
 MAX_CHANGES = 40  # actions of an episode that are exchanged for others
 MAX_DRAWS = 200  # calls of resample, one of which has to draw another state
@@ -55,7 +63,7 @@ def check_knowledge(sample: Sample) -> None:
 
 
 def _check_features(
-    game: AnyGame, state: Any, seat: int, first_views: dict[Any, Any]
+    game: AnyGame, state: AnyState, seat: int, first_views: dict[Any, Any]
 ) -> None:
     text, features, _ = view(game, state, seat)
     first_text = first_views.setdefault((seat, features, "text"), text)
@@ -68,7 +76,11 @@ def _check_features(
 
 
 def _check_past(
-    game: AnyGame, state: Any, seat: int, past: Any, first_views: dict[Any, Any]
+    game: AnyGame,
+    state: AnyState,
+    seat: int,
+    past: tuple[AnyAction, ...],
+    first_views: dict[Any, Any],
 ) -> None:
     key = game.information_state(state, seat)
     demand(
@@ -102,7 +114,7 @@ def check_resampling(sample: Sample) -> None:
             random_episode(game, twin, random.Random(2))
 
 
-def _check_draw(game: AnyGame, state: Any, seat: int, twin: Any) -> None:
+def _check_draw(game: AnyGame, state: AnyState, seat: int, twin: AnyState) -> None:
     rule = "resample does not change the seat to move"
     alike = game.current_player(twin) == game.current_player(state)
     demand(alike, rule, twin, fix="Redraw only what the seat cannot see.")
@@ -243,7 +255,9 @@ def check_sufficiency(sample: Sample) -> None:
             _check_same_play(game, text, first_state, state)
 
 
-def _check_same_play(game: AnyGame, text: str, first: Any, second: Any) -> None:
+def _check_same_play(
+    game: AnyGame, text: str, first: AnyState, second: AnyState
+) -> None:
     """Two states with one text have the same returns, and so have their successors."""
     returns = [game.returns(state) for state in (first, second)]
     demand(
@@ -260,12 +274,12 @@ def _check_same_play(game: AnyGame, text: str, first: Any, second: Any) -> None:
             "one text of a perfect-information game, and one action, lead to the same "
             "returns and texts",
             text,
-            *first_difference(*follow),
+            *first_difference(follow[0], follow[1], ("", "")),
             fix="Put into the text what decides the difference.",
         )
 
 
-def _following(game: AnyGame, state: Any, depth: int = 0) -> list[Any]:
+def _following(game: AnyGame, state: AnyState, depth: int = 0) -> list[Any]:
     """All that seats are shown and paid next, chance outcomes with their probabilities."""
     if game.current_player(state) != CHANCE:
         seats = range(game.num_players)
@@ -279,8 +293,8 @@ def _following(game: AnyGame, state: Any, depth: int = 0) -> list[Any]:
 
 
 def first_difference(
-    first: list[Any], second: list[Any], default: Any = ("", "")
-) -> Any:
+    first: Sequence[T], second: Sequence[T], default: tuple[T, T]
+) -> tuple[T, T]:
     """The first entries that differ."""
     pairs = zip(first, second, strict=False)
     return next((pair for pair in pairs if pair[0] != pair[1]), default)

@@ -8,7 +8,9 @@ from arena_envs.game import (
     CHANCE,
     MAX_TEXT,
     TERMINAL,
+    AnyAction,
     AnyGame,
+    AnyState,
     IllegalAction,
     possible_actions,
 )
@@ -54,8 +56,8 @@ def check_messages(sample: Sample) -> None:
 
 def _follow(
     game: AnyGame,
-    first: Any,
-    second: Any,
+    first: AnyState,
+    second: AnyState,
     outside: set[int],
     remainder: Episode,
     rng: random.Random,
@@ -87,7 +89,7 @@ def _follow(
         first, second = game.apply(first, action), game.apply(second, action)
 
 
-def _compare_heard(game: AnyGame, first: Any, second: Any, seat: int) -> None:
+def _compare_heard(game: AnyGame, first: AnyState, second: AnyState, seat: int) -> None:
     if game.current_player(first) == TERMINAL and game.returns(first) != game.returns(
         second
     ):
@@ -145,7 +147,7 @@ def check_long_talk(sample: Sample) -> None:
             demand(length <= MAX_TEXT, rule, length, fix=fix)
 
 
-def _at_length(game: AnyGame, state: Any, action: Any) -> Any:
+def _at_length(game: AnyGame, state: AnyState, action: AnyAction) -> Any:
     """The action with the longest message that the game reads, if it reads any."""
 
     def is_refused(length: int) -> bool:
@@ -155,7 +157,7 @@ def _at_length(game: AnyGame, state: Any, action: Any) -> Any:
     return _with_message(game, state, action, LONG * most) if most else action
 
 
-def _with_message(game: AnyGame, state: Any, action: Any, words: str) -> Any:
+def _with_message(game: AnyGame, state: AnyState, action: AnyAction, words: str) -> Any:
     """The action with these words as its message; None where the game reads none."""
     text = game.action_text(state, action)
     for reply in (f"{words}\n{text}", f"{text}: {words}"):

@@ -1,9 +1,13 @@
 """Checks of scenes: they show a seat no more than it knows, and can be drawn."""
 
 import random
-from typing import Any
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+)
 from arena_envs.scenes import (
     Cards,
     Grid,
@@ -41,7 +45,7 @@ def check_scenes(sample: Sample) -> None:
                 )
 
 
-def _compare(game: AnyGame, state: Any, twin: Any, seat: int) -> None:
+def _compare(game: AnyGame, state: AnyState, twin: AnyState, seat: int) -> None:
     if game.current_player(state) == TERMINAL:
         seat_returns = [game.returns(each)[seat] for each in (state, twin)]
         if seat_returns[0] != seat_returns[1]:

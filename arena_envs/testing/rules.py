@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import random
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -12,7 +13,9 @@ from arena_envs.game import (
     CHANCE,
     SPLITS,
     TERMINAL,
+    AnyAction,
     AnyGame,
+    AnyState,
     possible_actions,
     random_states,
 )
@@ -76,7 +79,7 @@ def check_split(game: AnyGame) -> None:
     demand(own_split in SPLITS, "split is 'train' or 'test'", own_split)
 
 
-def _parameters_of(game: Any) -> list[str]:
+def _parameters_of(game: AnyGame) -> list[str]:
     """The names of a game's parameters; empty where the game is no dataclass."""
     if not is_dataclass(game):
         return []
@@ -259,7 +262,7 @@ def check_actions(sample: Sample) -> None:
         )
 
 
-def _check_chance(outcomes: Any) -> None:
+def _check_chance(outcomes: Sequence[tuple[AnyAction, float]]) -> None:
     total = sum(p for _, p in outcomes)
     demand(abs(total - 1) < 1e-9, "probabilities of chance outcomes sum to 1", total)
     rule = "every chance outcome has a probability above 0"
@@ -465,7 +468,7 @@ def check_rounds(sample: Sample) -> None:
                 _check_round(game, state, rng)
 
 
-def _check_round(game: AnyGame, start: Any, rng: random.Random) -> None:
+def _check_round(game: AnyGame, start: AnyState, rng: random.Random) -> None:
     first = second = start
     for player in range(game.num_players):
         for seat in range(player, game.num_players):
@@ -488,7 +491,7 @@ def _check_round(game: AnyGame, start: Any, rng: random.Random) -> None:
         )
 
 
-def _check_alike(game: AnyGame, state: Any, twin: Any, seat: int) -> None:
+def _check_alike(game: AnyGame, state: AnyState, twin: AnyState, seat: int) -> None:
     seat_view, twin_view = view(game, state, seat), view(game, twin, seat)
     rule = "no text, features or mask shows another seat's choice of the running round"
     demand(

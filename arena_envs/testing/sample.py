@@ -1,12 +1,19 @@
 """Random episodes of a game, which all checks look at."""
 
 import random
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from arena_envs.checks import short
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of, sample_chance
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+    legal_actions_of,
+    sample_chance,
+)
 from arena_envs.registry import BrokenPromise
 
 # The time of the checks grows with the states of the sample. With this limit the kit takes
@@ -67,7 +74,7 @@ def draw_sample(
     return Sample(game, tuple(episodes))
 
 
-def random_episode(game: AnyGame, state: Any, rng: random.Random) -> Episode:
+def random_episode(game: AnyGame, state: AnyState, rng: random.Random) -> Episode:
     """A random episode from this state to the end.
 
     Raises:
@@ -110,13 +117,13 @@ def random_episode(game: AnyGame, state: Any, rng: random.Random) -> Episode:
     return episode
 
 
-def view(game: AnyGame, state: Any, seat: int) -> tuple[Hashable, ...]:
+def view(game: AnyGame, state: AnyState, seat: int) -> tuple[Hashable, ...]:
     """All that an environment shows to a seat: text, features and what it may choose."""
     legal = tuple(legal_actions_of(game, state, seat))
     return (game.observe(state, seat), game.features(state, seat).tobytes(), legal)
 
 
-def difference(first: Any, second: Any) -> str:
+def difference(first: Sequence[Any], second: Sequence[Any]) -> str:
     """Two results of `view`, or beginnings of them, from shortly before they differ."""
     for name, first_part, second_part in zip(VIEWED, first, second, strict=False):
         if first_part != second_part:

@@ -6,7 +6,13 @@ import re
 
 import numpy as np
 
-from arena_envs.game import MAX_TEXT, AnyGame, IllegalAction
+from arena_envs.game import (
+    MAX_TEXT,
+    AnyAction,
+    AnyGame,
+    AnyState,
+    IllegalAction,
+)
 from arena_envs.testing.sample import Sample, demand
 
 MAX_RULES = 100_000  # characters
@@ -113,7 +119,9 @@ def check_parse(sample: Sample) -> None:
         )
 
 
-def _check_reading(game: AnyGame, state: object, text: str, action: object) -> None:
+def _check_reading(
+    game: AnyGame, state: AnyState, text: str, action: AnyAction
+) -> None:
     rule = f"parse returns action {action!r} for its text"
     try:
         parsed = game.parse(state, text)
@@ -154,7 +162,7 @@ def _with_odd_digits(text: str) -> set[str]:
     return {text.translate(ARABIC), last, grouped} - {text}
 
 
-def _check_refused(game: AnyGame, state: object, reply: str) -> None:
+def _check_refused(game: AnyGame, state: AnyState, reply: str) -> None:
     try:
         parsed = game.parse(state, reply)
     except IllegalAction:
@@ -204,7 +212,7 @@ def check_read_back(sample: Sample) -> None:
                 _check_read_back(game, state, reply)
 
 
-def _check_read_back(game: AnyGame, state: object, reply: str) -> None:
+def _check_read_back(game: AnyGame, state: AnyState, reply: str) -> None:
     try:
         action = game.parse(state, reply)
     except IllegalAction:
@@ -245,7 +253,7 @@ def check_hostile_texts(sample: Sample) -> None:
                         _check_markup(game, state, reply, markup)
 
 
-def _check_markup(game: AnyGame, state: object, reply: str, markup: str) -> None:
+def _check_markup(game: AnyGame, state: AnyState, reply: str, markup: str) -> None:
     """Checks that the words of a seat reach the other seats without their markup."""
     speaker = game.current_player(state)
     try:
@@ -263,7 +271,7 @@ def _check_markup(game: AnyGame, state: object, reply: str, markup: str) -> None
         )
 
 
-def check_refusal(game: AnyGame, state: object, text: str) -> None:
+def check_refusal(game: AnyGame, state: AnyState, text: str) -> None:
     """`parse` answers a text with a legal action or raises `IllegalAction`."""
     legal = list(game.legal_actions(state))
     texts = [game.action_text(state, action) for action in legal]

@@ -13,9 +13,16 @@ import difflib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from arena_envs.game import CHANCE, TERMINAL
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    A,
+    AnyAction,
+    AnyState,
+    S,
+)
 from arena_envs.registration import make_game
 from arena_envs.registry import import_extra, imported
 from arena_envs.solvers import Table, nash_conv, solve_zero_sum, uniform_table
@@ -23,12 +30,38 @@ from arena_envs.solvers import Table, nash_conv, solve_zero_sum, uniform_table
 TOLERANCE = 1e-9  # of probabilities and returns
 MAX_STATES = 20_000  # of a tree that is compared whole
 Map = Callable[[Any, Any], Any]
+States = tuple[Any, Any]  # of both games
 Node = tuple[tuple[Any, ...], tuple[Any, ...], Any, Any]  # histories, states
 
 
-def same(state: Any, move: Any) -> Any:
+def same(state: AnyState, move: AnyAction) -> Any:
     """The map of two games that name their moves alike."""
     return move
+
+
+class GameTree(Protocol[S, A]):
+    """What is compared: `ExtensiveForm` up to `returns`."""
+
+    def initial_state(self) -> S:
+        """The state before anything has happened."""
+
+    def current_player(self, state: S, /) -> int:
+        """The seat to move, `CHANCE` or `TERMINAL`."""
+
+    def chance_outcomes(self, state: S, /) -> Sequence[tuple[A, float]]:
+        """Outcomes of a chance node with their probabilities."""
+
+    def legal_actions(self, state: S, /) -> Sequence[A]:
+        """Actions of the seat to move."""
+
+    def apply(self, state: S, move: A, /) -> S:
+        """The state after an action or an outcome."""
+
+    def returns(self, state: S, /) -> Sequence[float]:
+        """Return of each seat so far."""
+
+
+AnyTree = GameTree[Any, Any]
 
 
 class Difference(NamedTuple):
@@ -60,8 +93,8 @@ class Difference(NamedTuple):
 
 
 def same_game(
-    first: Any,
-    second: Any,
+    first: AnyTree | str,
+    second: AnyTree | str,
     *,
     action: Map = same,
     outcome: Map = same,
@@ -103,7 +136,10 @@ def same_game(
 
 
 def twin_values(
-    first: Any, second: Any, policies: Mapping[str, Table] | None = None, **maps: Any
+    first: AnyTree | str,
+    second: AnyTree | str,
+    policies: Mapping[str, Table] | None = None,
+    **maps: Any,
 ) -> dict[str, tuple[float, ...]]:
     """Solves two zero-sum games of two that differ in their payments alone; needs scipy.
 
@@ -114,16 +150,16 @@ def twin_values(
     Raises:
         ValueError: the games differ otherwise, or are too large.
     """
-    first, second = twin(first), twin(second)
-    if difference := same_game(first, second, returns=False, **maps):
+    first_game, second_game = twin(first), twin(second)
+    if difference := same_game(first_game, second_game, returns=False, **maps):
         raise ValueError(
             f"want games that differ in their payments alone: {difference}"
         )
-    games = first, _WithPayments(_Pair(first, second, **maps))
+    games: Any = first_game, _WithPayments(_Pair(first_game, second_game, **maps))
     first_solution, second_solution = (
         solve_zero_sum(game, MAX_STATES) for game in games
     )
-    even = uniform_table(first)
+    even = uniform_table(first_game)
     tables: dict[str, Table] = {
         "uniform": even,
         "last action": {k: [0.0] * (len(p) - 1) + [1.0] for k, p in even.items()},
@@ -139,7 +175,7 @@ class _Pair:
     """Two games with the maps between them."""
 
     def __init__(
-        self, first: Any, second: Any, action: Map = same, outcome: Map = same
+        self, first: AnyTree, second: AnyTree, action: Map = same, outcome: Map = same
     ) -> None:
         self.first, self.second = first, second
         self.action, self.outcome = action, outcome
@@ -147,12 +183,12 @@ class _Pair:
     def start(self) -> Node:
         return (), (), self.first.initial_state(), self.second.initial_state()
 
-    def moves(self, state: Any) -> list[Any]:
+    def moves(self, state: AnyState) -> list[Any]:
         if self.first.current_player(state) == CHANCE:
             return [o for o, p in self.first.chance_outcomes(state) if p > 0]
         return list(self.first.legal_actions(state))
 
-    def then(self, node: Node, move: Any) -> Node:
+    def then(self, node: Node, move: AnyAction) -> Node:
         history, twin_history, state, twin_state = node
         is_chance = self.first.current_player(state) == CHANCE
         twin_move = (self.outcome if is_chance else self.action)(state, move)
@@ -215,7 +251,7 @@ class _Pair:
             return differ("returns", paid_first, paid_second)
         return None
 
-    def _chances(self, state: Any) -> dict[Any, float]:
+    def _chances(self, state: AnyState) -> dict[Any, float]:
         """Outcomes of the first game with their probabilities, in the words of the second."""
         chances: dict[Any, float] = {}
         for outcome, probability in self.first.chance_outcomes(state):
@@ -239,27 +275,29 @@ class _WithPayments:
             else attribute
         )
 
-    def initial_state(self) -> Any:
+    def initial_state(self) -> States:
         return self.pair.start()[2:]
 
-    def apply(self, state: Any, move: Any) -> Any:
+    def apply(self, state: States, move: AnyAction) -> States:
         return self.pair.then(((), (), *state), move)[2:]
 
-    def returns(self, state: Any) -> Any:
+    def returns(self, state: States) -> Sequence[float]:
         return self.pair.second.returns(state[1])
 
 
-def twin(name: Any) -> Any:
+def twin(name: AnyTree | str) -> Any:
     """The game of a string; anything else is returned as it is.
 
     Strings: as in `make_game`; `"openspiel:leduc_poker"`; `"module:Class"`, a class or a function, which is
     called without arguments.
     """
-    kind, _, path = name.partition(":") if isinstance(name, str) else ("", "", "")
-    if kind == "openspiel":
-        return _openspiel(path)
-    game = imported(name, "a class of a game")() if path and "(" not in name else name
-    game = make_game(game) if isinstance(game, str) else game
+    game: Any = name
+    if isinstance(name, str):
+        kind, _, path = name.partition(":")
+        if kind == "openspiel":
+            return _openspiel(path)
+        is_class = path and "(" not in name
+        game = imported(name, "a class of a game")() if is_class else make_game(name)
     if not hasattr(game, "initial_state"):
         want = "a game with explicit states, got an environment"
         raise ValueError(f"want {want}, {game!r}: wrap it, as docs/howto.md does")
@@ -280,10 +318,10 @@ class EnvTwin(NamedTuple):
     def initial_state(self) -> Any:
         return self.clone(self.env)
 
-    def legal_actions(self, state: Any) -> Sequence[Any]:
+    def legal_actions(self, state: AnyState) -> Sequence[Any]:
         return self.actions(state) if self.current_player(state) >= 0 else ()
 
-    def apply(self, state: Any, move: Any) -> Any:
+    def apply(self, state: AnyState, move: AnyAction) -> Any:
         self.step(after := self.clone(state), move)
         return after
 

@@ -19,6 +19,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from arena_envs.game import AnyGame
+
 
 @dataclass(frozen=True)
 class Transform:
@@ -57,7 +59,7 @@ def stage_of(game: Any, state: Any) -> tuple[Any, Any]:
     return game.stage(state) if isinstance(game, Transform) else (game, state)
 
 
-def innermost(game: Any) -> Any:
+def innermost(game: AnyGame | type) -> Any:
     """The game within all transforms."""
     while isinstance(game, Transform):
         game = game.game

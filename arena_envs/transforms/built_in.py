@@ -24,6 +24,7 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     AnyGame,
+    AnyState,
     BaseGame,
     IllegalAction,
     check_int,
@@ -61,7 +62,7 @@ class Misere(Transform):
             else super().__getattr__(name)
         )
 
-    def returns(self, state: Any) -> Sequence[float]:
+    def returns(self, state: AnyState) -> Sequence[float]:
         return [0.0 - seat_return for seat_return in self.game.returns(state)]
 
     forfeit = BaseGame.forfeit
@@ -72,7 +73,7 @@ class Misere(Transform):
             "these rules with the other sign, so who would win by them loses."
         )
 
-    def observe(self, state: Any, seat: int) -> str:
+    def observe(self, state: AnyState, seat: int) -> str:
         text: str = self.game.observe(state, seat)
         if self.game.current_player(state) != TERMINAL:
             return text
@@ -101,29 +102,29 @@ class Goal(Transform):
                 f"want a function of game and state that ends no game at its start, got {self.at!r}"
             )
 
-    def current_player(self, state: Any) -> int:
+    def current_player(self, state: AnyState) -> int:
         return (
             TERMINAL
             if self._goal_returns(state)
             else int(self.game.current_player(state))
         )
 
-    def chance_outcomes(self, state: Any) -> Sequence[tuple[Any, float]]:
+    def chance_outcomes(self, state: AnyState) -> Sequence[tuple[Any, float]]:
         return (
             () if self._goal_returns(state) else list(self.game.chance_outcomes(state))
         )
 
-    def legal_actions(self, state: Any) -> Sequence[Any]:
+    def legal_actions(self, state: AnyState) -> Sequence[Any]:
         return () if self._goal_returns(state) else list(self.game.legal_actions(state))
 
-    def returns(self, state: Any) -> Sequence[float]:
+    def returns(self, state: AnyState) -> Sequence[float]:
         return self._goal_returns(state) or list(self.game.returns(state))
 
     def rules(self, seat: int) -> str:
         goal = " ".join((self._reached_at.__doc__ or "a goal is reached.").split())
         return f"{self.game.rules(seat)} The game also ends when this holds: {goal}"
 
-    def observe(self, state: Any, seat: int) -> str:
+    def observe(self, state: AnyState, seat: int) -> str:
         text: str = self.game.observe(state, seat)
         returns = self._goal_returns(state)
         return (
@@ -132,14 +133,14 @@ class Goal(Transform):
             else text
         )
 
-    def information_state(self, state: Any, seat: int) -> Hashable:
+    def information_state(self, state: AnyState, seat: int) -> Hashable:
         key, returns = (
             self.game.information_state(state, seat),
             self._goal_returns(state),
         )
         return (key, returns[seat]) if returns else key
 
-    def resample(self, state: Any, seat: int, rng: random.Random) -> Any:
+    def resample(self, state: AnyState, seat: int, rng: random.Random) -> Any:
         for _ in range(100):
             twin = self.game.resample(state, seat, rng)
             if self._goal_returns(twin) == self._goal_returns(state):
@@ -150,7 +151,7 @@ class Goal(Transform):
     def _reached_at(self) -> Any:
         return imported(self.at, "a function of a game and a state")
 
-    def _goal_returns(self, state: Any) -> Sequence[float] | None:
+    def _goal_returns(self, state: AnyState) -> Sequence[float] | None:
         """The returns if the goal is reached in this state."""
         player = self.game.current_player(state)
         if player < 0 or (self.game.simultaneous and player > 0):
@@ -205,35 +206,35 @@ class Start(Transform):
     def initial_state(self) -> Any:
         return BEGIN
 
-    def current_player(self, state: Any) -> Any:
+    def current_player(self, state: AnyState) -> Any:
         return CHANCE if state == BEGIN else self.game.current_player(state)
 
-    def chance_outcomes(self, state: Any) -> Any:
+    def chance_outcomes(self, state: AnyState) -> Any:
         if state != BEGIN:
             return self.game.chance_outcomes(state)
         total = sum(count for _, count in self._positions())
         return [(i, n / total) for i, (_, n) in enumerate(self._positions())]
 
-    def legal_actions(self, state: Any) -> Any:
+    def legal_actions(self, state: AnyState) -> Any:
         return () if state == BEGIN else self.game.legal_actions(state)
 
-    def apply(self, state: Any, action: Any) -> Any:
+    def apply(self, state: AnyState, action: int) -> Any:
         if state == BEGIN:
             return self._positions()[action][0]
         return self.game.apply(state, action)
 
-    def information_state(self, state: Any, seat: int) -> Any:
+    def information_state(self, state: AnyState, seat: int) -> Any:
         return state if state == BEGIN else self.game.information_state(state, seat)
 
-    def parse(self, state: Any, text: str) -> Any:
+    def parse(self, state: AnyState, text: str) -> Any:
         if state == BEGIN:
             raise IllegalAction("nobody is to move: the position is being drawn")
         return self.game.parse(state, text)
 
-    def resample(self, state: Any, seat: int, rng: random.Random) -> Any:
+    def resample(self, state: AnyState, seat: int, rng: random.Random) -> Any:
         return state if state == BEGIN else self.game.resample(state, seat, rng)
 
-    def _inner(self, state: Any) -> Any:
+    def _inner(self, state: AnyState) -> Any:
         return self.game.initial_state() if state == BEGIN else state
 
     def _positions(self) -> Sequence[tuple[Any, int]]:
@@ -384,13 +385,13 @@ class Disguise(Transform):
         self._want(self.game.num_actions is not None and not is_spelled, requirement)
         _names_of(self.game, self.seed)  # refuses a game with too many symbols
 
-    def observe(self, state: Any, seat: int) -> str:
+    def observe(self, state: AnyState, seat: int) -> str:
         return self._renamed(self.game.observe(state, seat))
 
     def rules(self, seat: int) -> str:
         return self._renamed(self.game.rules(seat))
 
-    def action_text(self, state: Any, action: int) -> str:
+    def action_text(self, state: AnyState, action: int) -> str:
         return self._renamed(self.game.action_text(state, action))
 
     parse = BaseGame.parse  # of the new texts

@@ -42,6 +42,9 @@ def python_of(environment: Path) -> Path:
         if line.startswith("torch=="):
             subprocess.run([*pip, line], check=True)
     subprocess.run([*pip, "-r", str(wanted), "-e", f"{ROOT}[chess]"], check=True)
+    bare = wanted.with_suffix(".bare.txt")  # what wants a GPU to be installed
+    if bare.exists():
+        subprocess.run([*pip, "--no-deps", "-r", str(bare)], check=True)
     made.touch()
     return python
 

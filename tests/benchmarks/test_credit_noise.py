@@ -58,13 +58,29 @@ def test_a_row_is_measured_again(section, options):
         (1.1, "rounds", {"num": 32, "pay": "each"}),
         (1.1, "rounds", {"num": 32, "pay": "end"}),
         (1.1, "rounds", {"num": 12, "pay": "luck last"}),
-        (12.0, "wrong", {"num": 48, "pay": "each", "wrong": 0.3}),
         (7.5, "partly", {"num": 32, "pay": "each"}),
         (4.2, "games", {"game": "tic_tac_toe", "skill": 0.8}),
     ],
 )
 def test_noise_is_at_most(most, section, options):
     assert noise(section, **options)[bench.NEW] <= most
+
+
+@pytest.mark.parametrize("num", [8, 32, 48])
+def test_one_slope_explains_about_what_it_can(num):
+    """1 + (1 - R²)(T - 1) / 2 where each round pays, R² of the best slope of all."""
+    least = 1 + (1 - bench.explained("skill", 0.3)) * (num - 1) / 2
+    row = noise("wrong", num=num, pay="each", wrong=0.3)
+    assert row[bench.NEW] <= 1.2 * least
+
+
+def test_in_card_games_a_small_batch_loses_nothing():
+    """Also near an equilibrium, where rare choices have a large surprise."""
+    rows = [(c, v) for c, v in ROWS if c.game in ("kuhn_poker", "leduc_poker")]
+    assert rows
+    for cell, values in rows:
+        most = 1.03 if cell.groups == 16 else 1.08
+        assert values[bench.NEW][0] <= most * values["random_effects"][0]
 
 
 def test_turns_that_few_reach_are_compared_with_their_seat():
@@ -98,6 +114,9 @@ def test_an_interval_of_equal_batches_has_no_width():
 
 @pytest.mark.parametrize("kind", ["skill", "lift", "unrelated"])
 def test_surprise_and_value_have_mean_zero(kind):
-    policy, value, surprise = bench.answers(kind, 0.3)
+    policy, value, surprise, entropy = bench.answers(kind, 0.3)
     for column in (value, surprise):
         np.testing.assert_allclose((policy * column).sum(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(
+        (policy * (np.log(policy) + entropy[:, None])).sum(), 0, atol=1e-12
+    )

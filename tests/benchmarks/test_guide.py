@@ -136,10 +136,7 @@ def test_the_default_is_advised_with_its_pool_and_its_gain():
     """In 10 rounds of the dilemma, paid at once: up to 2T / (T + 1) times less noise."""
     rules = [("dilemma", make_game("iterated_prisoners_dilemma"))]
     lines = suggested(rules, {}, None, 8)
-    assert (
-        "  Take credit: random_effects, credit_args: {pool: [game, seat, turn]}"
-        in lines[1]
-    )
+    assert "  Take credit: control_variates" in lines[1]
     gain, wide = map(float, re.findall(r"[\d.]+", lines[2]))
     assert 1.5 < gain < 3
     assert 0 < wide < 1

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from arena_credit import Claims, claims, estimate
+from arena_credit.by_name import claims_of
 from arena_credit.estimators.turn_level import mars
-from arena_credit.proofs import claims_of
 from arena_credit.testing import check_estimator, full_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")

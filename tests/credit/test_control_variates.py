@@ -53,10 +53,11 @@ def regression(surprise, paid, value, shrinkage):
     columns = slope_module.Columns(
         values=np.stack([surprise, paid], -1)[None].astype(float),
         num_choices=1,
-        past=np.array([False, True]),
+        num_past=1,
         tolerance=np.full((1, 2), 1e-12),
         slopes_inside=np.zeros((1, 2)),
         least_square=np.zeros((1, 1)),
+        squares=np.zeros((1, 2)),
     )
     value = np.array(value, float)[None]
     return slope_module.fit(
@@ -75,6 +76,24 @@ def test_a_slope_by_hand():
     np.testing.assert_allclose(slopes.value, [[2.0]])
     np.testing.assert_allclose(model.f[0, 0], 2.4)
     assert not model.usable[0, 1]  # nothing was paid
+
+
+def test_squares_that_are_expected_and_missing_hold_a_slope_back_by_hand():
+    """As above, but the squares are expected to be 10, not 4: 12 / (6 + 6) = 1."""
+    values = np.array([[5.0, -3, 1, -3]])
+    surprise = np.array([1.0, -1, 1, -1])
+    columns = slope_module.Columns(
+        values=np.stack([surprise, 0 * surprise], -1)[None],
+        num_choices=1,
+        num_past=1,
+        tolerance=np.full((1, 2), 1e-12),
+        slopes_inside=np.zeros((1, 2)),
+        least_square=np.zeros((1, 1)),
+        squares=np.array([[10.0, 0.0]]),
+    )
+    block = one_fold(4, [0], [0] * 4)
+    model = slope_module.fit(values, columns, block, ALWAYS, np.zeros(1))
+    np.testing.assert_allclose(slope_module.slopes_of(model).value, [[1.0]])
 
 
 def test_a_payment_is_subtracted_as_far_as_f_and_its_leverage_allow():
@@ -363,3 +382,77 @@ def test_the_unit_of_the_reward_does_not_matter():
         scaled = replace(turns, reward=turns.reward * unit)
         got = estimate("control_variates", scaled).advantage
         np.testing.assert_array_equal(got, want * unit)
+
+
+def branched(seed, discount=1.0):
+    """Two seats, unequal lengths, masked turns; every third episode branches from the one before."""
+    rng = np.random.default_rng(seed)
+    columns = [
+        (episode, seat, turn)
+        for episode in range(24)
+        for seat in range(2)
+        for turn in range(rng.integers(1, 5))
+    ]
+    episode, seat, turn = np.array(columns).T
+    logprob = np.log(rng.uniform(0.05, 1, len(turn)))
+    return TurnBatch(
+        reward=rng.normal(size=len(turn)),
+        game=0 * turn,
+        episode=episode,
+        seat=seat,
+        turn=turn,
+        group=episode // 6,
+        parent=np.where(episode % 3 == 2, episode - 1, -1),
+        mask=rng.random(len(turn)) > 0.1,
+        num_tokens=0 * turn + 1,
+        tokens={"logprob": logprob, "entropy": rng.uniform(0, 2, len(turn))},
+    )
+
+
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+def test_a_reward_moves_the_advantages_of_its_tree_by_no_more_than_their_returns(
+    discount,
+):
+    """Slopes, levels and variances of a tree's turns are told by other trees alone.
+
+    So a larger last reward of an episode raises its seat's advantages by as much as their
+    returns-to-go, and moves no other advantage of the tree: of the other seat, or of a branch.
+    """
+    turns = branched(3)
+
+    def advantages(batch):
+        return (
+            estimate(with_slopes, batch).advantage
+            if discount == 1
+            else estimate("control_variates", batch, discount=discount).advantage
+        )
+
+    before, tree = (
+        advantages(turns),
+        np.where(turns.parent >= 0, turns.parent, turns.episode),
+    )
+    changes = 0
+    for number in range(6, 12):
+        rows = np.flatnonzero(
+            (turns.episode == number) & (turns.seat == 0) & turns.mask
+        )
+        if len(rows) == 0:
+            continue
+        last = rows[np.argmax(turns.turn[rows])]
+        reward = turns.reward.copy()
+        reward[last] += 5
+        moved = advantages(replace(turns, reward=reward)) - before
+        to_go = returns_to_go(
+            trajectories(replace(turns, reward=reward)),
+            trajectories(replace(turns, reward=reward)).column("reward"),
+            discount,
+        )
+        plain = returns_to_go(
+            trajectories(turns), trajectories(turns).column("reward"), discount
+        )
+        want = np.zeros(len(before))
+        want[trajectories(turns).row] = to_go - plain
+        same = (tree == tree[last]) & turns.mask
+        np.testing.assert_allclose(moved[same], want[same], atol=1e-9)
+        changes += np.abs(moved[~same]).max() > 1e-6
+    assert changes  # others do compare with this tree

@@ -1,13 +1,9 @@
 """`credit.export`: whose advantages stand where, against numbers by hand."""
 
-import asyncio
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
-import torch
 
 import arena_credit as credit
 from arena_wrappers import Branching, Episode, Turn, play
@@ -198,65 +194,3 @@ def test_columns_of_the_caller_reach_the_estimator(group):
     columns = {"value": [1.0, 0.0, 0.0, 0.0, 0.0]}
     rows = credit.export(group, "gae", "messages", columns=columns, lambda_=1.0)
     assert [row["advantage"] for row in rows][:2] == [2.0, -3.0]
-
-
-def of_prime_rl(rewards):
-    """The advantages that `for_prime_rl` writes into traces of one agent."""
-
-    def trace(own):
-        reply = [
-            SimpleNamespace(mask=[False, True, True], advantages=None) for _ in own
-        ]
-        prompt = SimpleNamespace(mask=[False], advantages=None)
-        agent = SimpleNamespace(name="player_0", trainable=True)
-        info = {"turn_rewards": list(own)}
-        nodes = [prompt, *reply]
-        return SimpleNamespace(agent=agent, has_error=False, nodes=nodes, info=info)
-
-    episodes = [SimpleNamespace(traces=[trace(own)]) for own in rewards]
-    asyncio.run(credit.for_prime_rl("mars_loo")(None, episodes))
-    found = [[n.advantages for n in e.traces[0].nodes[1:]] for e in episodes]
-    assert all(a == [a[0], a[0]] for own in found for a in own)
-    return [[a[0] for a in own] for own in found]
-
-
-@pytest.mark.parametrize(
-    ("signature", "function"),
-    [
-        ("trl", credit.for_trl("rloo")),
-        ("verl", credit.for_verl("mars_loo")),
-        ("episodes", of_prime_rl),
-    ],
-)
-def test_functions_of_other_trainers_have_the_exact_gradient(signature, function):
-    found = credit.audit(function, signature, games=["toll", "chain"], sizes=(2,))
-    assert found.worst == "exact"
-
-
-def test_verl_gets_the_credit_of_each_turn_on_its_tokens():
-    mask = torch.tensor([[1, 1, 0, 1, 1], [1, 0, 1, 0, 0]])
-    paid = torch.tensor([[0, 1.0, 0, 0, 2], [0, 0, 3, 1, 0]])
-    advantages, to_go = credit.for_verl("mars_loo")(
-        token_level_rewards=paid, response_mask=mask, index=np.array(["a", "a"])
-    )
-    first, second = 3 - 4, 2 - 4  # less the other episode's mean return-to-go
-    assert advantages.tolist()[0] == [first, first, 0, second, second]
-    other = (3 + 2) / 2
-    assert advantages.tolist()[1] == [4 - other, 0, 4 - other, 0, 0]
-    assert to_go.tolist()[0] == [3, 3, 0, 2, 2]
-
-
-def test_prime_rl_compares_agents_of_one_name_only():
-    def trace(name, paid):
-        node = SimpleNamespace(mask=[True], advantages=None)
-        agent = SimpleNamespace(name=name, trainable=True)
-        info = {"turn_rewards": [paid]}
-        return SimpleNamespace(agent=agent, has_error=False, nodes=[node], info=info)
-
-    episodes = [
-        SimpleNamespace(traces=[trace("player_0", x), trace("player_1", -x)])
-        for x in (1.0, 3.0)
-    ]
-    asyncio.run(credit.for_prime_rl("rloo")(None, episodes))
-    found = [[t.nodes[0].advantages for t in e.traces] for e in episodes]
-    assert found == [[[-2], [2]], [[2], [-2]]]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena_credit import estimate, estimator_names, returns_to_go, trajectories
-from arena_credit.proofs import claims_of
+from arena_credit.by_name import claims_of
 from arena_credit.testing import (
     CHECKS,
     checks_of,

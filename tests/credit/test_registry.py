@@ -13,8 +13,7 @@ from arena_credit import (
     estimate,
     estimator_names,
 )
-from arena_credit.by_name import with_options
-from arena_credit.proofs import claims_of
+from arena_credit.by_name import claims_of, with_options
 from build_credit import _section
 
 ROWS = [(0, 0, 0, [0, 1]), (1, 0, 0, [4]), (1, 0, 1, [2, 2])]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from arena_credit import estimate, estimator_names
+from arena_credit.by_name import claims_of
 from arena_credit.proofs import (
-    CLAIMS,
     DIAGNOSTICS,
     ExactGame,
     compare,
@@ -68,7 +68,7 @@ def test_a_population_of_groups_holds_every_line_as_often_as_it_is_likely(name):
 
 @pytest.mark.parametrize("game", WITH_CHANCE)
 @pytest.mark.parametrize(
-    "name", [n for n in estimator_names() if CLAIMS[n].bias_two == "exact"]
+    "name", [n for n in estimator_names() if claims_of(n).bias_two == "exact"]
 )
 def test_what_is_exact_in_batches_of_two_is_so_if_they_share_chance(name, game):
     play = play_of(game)

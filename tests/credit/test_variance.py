@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from arena_credit import Claims
+from arena_credit.by_name import claims_of
 from arena_credit.proofs import (
     DIAGNOSTICS,
-    claims_of,
     exact_variance,
     gradient_estimate,
     play_of,

@@ -1,44 +1,10 @@
 """Turn-level credit: the advantage of each turn of an episode, as pure numpy functions.
 
-`estimate(name, turns, **options)` computes the advantages of a `TurnBatch`:
+`estimate(name, turns, **options)` computes the advantages of a `TurnBatch`. `estimator_names()`
+lists the estimators, and `docs/credit/estimators.md` what each does.
 
-| Name | Advantage of a turn |
-|---|---|
-| `adca` | outcome and judge's labels from the turn on, each z-scored |
-| `advevo_public_baseline` | return less the mean of the team |
-| `aepo` | `episode`, larger for tokens of high entropy |
-| `agentprm` | mean return-to-go of the action less that of its state |
-| `archer` | Q less V of a critic of utterances |
-| `at_grpo` | reward, or return-to-go, relative to others at its state |
-| `bi_level_gae` | GAE over turns, then over tokens (RAGEN) |
-| `bnpo` | return less the pool's mean, over the density of such pools |
-| `canon` | return less the mean of the other half of its pool |
-| `control_variates` | return-to-go less a prediction from other episodes, and later surprise |
-| `counterfactual` | Q less V, both exact |
-| `dr_grpo` | return less the pool's mean |
-| `episode` | z-score of the return (GRPO; also named `grpo`) |
-| `flow_grpo` | z-score of the outcome |
-| `gae` | discounted sum of TD errors of a critic |
-| `gigpo` | z-score of the return, plus that of the return-to-go at its state |
-| `grpo_passk` | lead of the best trajectory over the second best |
-| `hapo` | z-score over tokens, smaller for tokens of low entropy |
-| `mars` | return-to-go less the mean of its game and seat |
-| `mars_loo` | return-to-go less the mean of other episodes |
-| `mars_released` | what the released MARS code computes |
-| `matpo` | z-score of the planner's return, also for its workers |
-| `mt_grpo` | z-score of the outcome; first turns also that of turn rewards |
-| `normalise_then_sum` | sum of normalised turn rewards |
-| `poad` | GAE over tokens, discounted between turns only |
-| `rae` | return less a running mean of its game and seat (SPIRAL) |
-| `random_effects` | return-to-go less the mean of the turn, moved towards its group's |
-| `reinforce_plus_plus_baseline` | `dr_grpo`, divided by the batch's spread |
-| `rloo` | return less the mean of other episodes |
-| `salt` | mean of `episode` over turns of the same state and action |
-| `stratified_grpo` | z-score of the return in its stratum, and in its pool |
-| `turn_ppo` | `gae` with γ = .99, λ = .9 |
-
-Return means the return of the turn's trajectory. The docstring of an estimator says how it is
-biased, and `docs/credit/report.md` has a table of all. The episodes of a group share the draws
+The docstring of an estimator says how it is biased, and `docs/credit/report.md` has a table of
+all. The episodes of a group share the draws
 of chance (one seed). Division
 by the spread of such a group can turn the sign of the gradient, however large the group is.
 
@@ -56,7 +22,7 @@ Building blocks: `require`, `returns_to_go`, `temporal_differences`, `pools_by`,
 `within_turn` of `estimate` chooses one of them.
 
 `export` computes the credit of recorded episodes and writes it into the fields that other
-trainers read. `for_trl`, `for_verl` and `for_prime_rl` are estimators with their signatures.
+trainers read. `arena_credit.hooks` puts estimators into those trainers.
 
 `audit` puts the advantage function of any trainer before the exact gradient.
 
@@ -73,10 +39,9 @@ from arena_credit.by_name import estimate as estimate
 from arena_credit.by_name import estimator_names as estimator_names
 from arena_credit.by_name import needed_columns as needed_columns
 from arena_credit.by_name import per_token as per_token
+from arena_credit.claims import Claims as Claims
+from arena_credit.claims import claims as claims
 from arena_credit.export import export as export
-from arena_credit.export import for_prime_rl as for_prime_rl
-from arena_credit.export import for_trl as for_trl
-from arena_credit.export import for_verl as for_verl
 from arena_credit.needs import needs as needs
 from arena_credit.pools import Credit as Credit
 from arena_credit.pools import FlatPoolWarning as FlatPoolWarning
@@ -94,12 +59,11 @@ from arena_credit.pools import rescaled as rescaled
 from arena_credit.pools import running_means as running_means
 from arena_credit.pools import unit_scale as unit_scale
 from arena_credit.pools import with_report as with_report
-from arena_credit.proofs.claims import Claims as Claims
-from arena_credit.proofs.claims import claims as claims
 from arena_credit.tokens import WITHIN_TURN as WITHIN_TURN
 from arena_credit.tokens import by_token_entropy as by_token_entropy
 from arena_credit.tokens import by_value_differences as by_value_differences
 from arena_credit.tokens import decayed_sums as decayed_sums
+from arena_credit.tokens import expected_squares as expected_squares
 from arena_credit.tokens import surprises as surprises
 from arena_credit.tokens import uniform_over_tokens as uniform_over_tokens
 from arena_credit.trajectories import Trajectories as Trajectories

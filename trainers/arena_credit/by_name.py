@@ -1,13 +1,15 @@
 """Estimators by name: those of this package, and those of other distributions."""
 
 import functools
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from arena_credit import estimators as families
 from arena_credit.batch import TurnBatch
-from arena_credit.estimators import critics, outcome, states, turn_level
-from arena_credit.estimators.control_variates import control_variates
+from arena_credit.claims import Claims
 from arena_credit.needs import Needs, keeps_state, needs_of
 from arena_credit.pools import (
     Credit,
@@ -25,40 +27,24 @@ if TYPE_CHECKING:
 
 Estimator = Callable[..., Credit]
 ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
-_ESTIMATORS: tuple[Estimator, ...] = (
-    turn_level.adca,
-    outcome.advevo_public_baseline,
-    outcome.aepo,
-    states.agentprm,
-    critics.archer,
-    states.at_grpo,
-    critics.bi_level_gae,
-    states.bnpo,
-    outcome.canon,
-    control_variates,
-    critics.counterfactual,
-    outcome.dr_grpo,
-    outcome.episode,
-    outcome.flow_grpo,
-    critics.gae,
-    states.gigpo,
-    outcome.grpo_passk,
-    outcome.hapo,
-    turn_level.mars,
-    turn_level.mars_loo,
-    turn_level.mars_released,
-    outcome.matpo,
-    turn_level.mt_grpo,
-    outcome.normalise_then_sum,
-    critics.poad,
-    outcome.rae,
-    turn_level.random_effects,
-    outcome.reinforce_plus_plus_baseline,
-    outcome.rloo,
-    states.salt,
-    states.stratified_grpo,
-    critics.turn_ppo,
-)
+
+
+def _declared() -> dict[str, Estimator]:
+    """The estimators of this project: functions of `estimators` that declare their claims."""
+    functions = {}
+    for info in pkgutil.iter_modules(families.__path__):
+        module = importlib.import_module(f"{families.__name__}.{info.name}")
+        for name, function in vars(module).items():
+            # a module may import the estimator of another
+            is_defined_here = getattr(function, "__module__", None) == module.__name__
+            if is_defined_here and isinstance(
+                getattr(function, "claims", None), Claims
+            ):
+                functions[name] = function
+    return dict(sorted(functions.items()))
+
+
+BUILT_IN: Mapping[str, Estimator] = _declared()
 
 
 @functools.cache
@@ -70,7 +56,7 @@ def estimators() -> "Registry[Credit]":
     return Registry(
         "estimator",
         "arena.credit",
-        {f.__name__: f for f in _ESTIMATORS},
+        BUILT_IN,
         given=("turns", "state"),
         aliases=ALIASES,
         kit="arena_credit.testing:check_estimator",
@@ -172,13 +158,13 @@ def estimators_with(fits: Callable[[Needs], bool]) -> str:
     >>> estimators_with(lambda needs: "team" in needs.columns)
     "'advevo_public_baseline'"
     """
-    return " or ".join(repr(f.__name__) for f in _ESTIMATORS if fits(needs_of(f)))
+    return " or ".join(repr(n) for n, f in BUILT_IN.items() if fits(needs_of(f)))
 
 
 def name_of(name: str | Estimator) -> str:
     """The own name of an estimator that is given by name or as a function.
 
-    >>> name_of("mars"), name_of(turn_level.mars), name_of("grpo")
+    >>> name_of("mars"), name_of(BUILT_IN['mars']), name_of("grpo")
     ('mars', 'mars', 'episode')
     """
     if isinstance(name, str):
@@ -274,6 +260,20 @@ def per_token(name: str | Estimator, within_turn: str = "uniform") -> bool:
             f"'uniform', got {within_turn!r}"
         )
     return of_tokens or within_turn != "uniform"
+
+
+def claims_of(name: str | Estimator) -> Claims:
+    """The claims of an estimator; `Claims()` if it declares none.
+
+    Args:
+        name: name of the estimator, or the function itself.
+
+    Raises:
+        ValueError: unknown estimator.
+        ImportError: the estimator's plug-in cannot be imported.
+    """
+    declared = getattr(find_estimator(name), "claims", None)
+    return declared if isinstance(declared, Claims) else Claims()
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:

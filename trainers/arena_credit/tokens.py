@@ -19,6 +19,7 @@ NEEDED_WITHIN: Mapping[str, tuple[str, ...]] = {
     "values": ("num_tokens", "tokens.value"),
 }
 WITHIN_TURN = tuple(NEEDED_WITHIN)
+MIN_CHANCE = 1e-9  # of all other tokens; a smaller one is rounding
 
 
 def credit_within(turns: Trajectories, advantage: Floats, within_turn: str) -> Floats:
@@ -74,14 +75,66 @@ def surprises(turns: Trajectories) -> Floats:
     array([[ 0.5],
            [-1. ]])
     """
-    tokens, num = turns.batch.tokens or {}, len(turns.row)
-    if turns.batch.num_tokens is None or not {"logprob", "entropy"} <= tokens.keys():
-        return np.zeros((num, 0))
+    tokens = turns.batch.tokens or {}
+    if not _has_surprise(turns):
+        return np.zeros((len(turns.row), 0))
     places = turns.token_row
-    turn_of = np.repeat(np.arange(num), turns.batch.num_tokens[turns.row])
     each = tokens["logprob"][places] + tokens["entropy"][places]
+    return _sums_by_span(turns, each)
+
+
+def expected_squares(turns: Trajectories) -> Floats:
+    """The mean squares of `surprises`, as far as a token's log-probability and entropy tell.
+
+        E m² ≥ p (log p + H)² + (1 - p) (H - h)²,   h = (H + p log p) / (1 - p)
+
+    of a token with the probability p: h is the mean of -log π over the other tokens. With two
+    tokens this is exact. So a token of probability 0.99 tells how large the surprise of the
+    other one is, which the batch need not hold. Squares of tokens add up over a turn, as each
+    has mean 0 given those before it.
+
+    Args:
+        turns: the turns that count.
+
+    Returns:
+        float64[M, S], columns as those of `surprises`.
+
+    >>> from arena_credit import TurnBatch, trajectories
+    >>> one = dict(game=[0], seat=[0], turn=[0], group=[0], episode=[0], reward=[0])
+    >>> p, q = 0.75, 0.25
+    >>> entropy = -(p * np.log(p) + q * np.log(q))
+    >>> tokens = {"logprob": [np.log(p)], "entropy": [entropy]}
+    >>> square = expected_squares(trajectories(TurnBatch(num_tokens=[1], tokens=tokens, **one)))
+    >>> exact = p * (np.log(p) + entropy) ** 2 + q * (np.log(q) + entropy) ** 2
+    >>> bool(np.isclose(square.item(), exact))
+    True
+    """
+    if not _has_surprise(turns):
+        return np.zeros((len(turns.row), 0))
+    tokens, places = turns.batch.tokens or {}, turns.token_row
+    logprob, entropy = (
+        np.minimum(tokens["logprob"][places], 0.0),
+        tokens["entropy"][places],
+    )
+    chance = np.exp(logprob)
+    # p = 1 leaves no other token; rounding may leave a little of H, which is no surprise
+    others = np.maximum(1 - chance, MIN_CHANCE)
+    mean = np.maximum(entropy + chance * logprob, 0.0) / others
+    square = chance * (logprob + entropy) ** 2 + others * (entropy - mean) ** 2
+    return _sums_by_span(turns, np.where(others > MIN_CHANCE, square, 0.0))
+
+
+def _has_surprise(turns: Trajectories) -> bool:
+    names = (turns.batch.tokens or {}).keys()
+    return turns.batch.num_tokens is not None and {"logprob", "entropy"} <= names
+
+
+def _sums_by_span(turns: Trajectories, of_token: Floats) -> Floats:
+    """float64[M, S]: sums over the tokens of each turn, of reasoning and answer apart."""
+    num, places, tokens = len(turns.row), turns.token_row, turns.batch.tokens or {}
+    turn_of = np.repeat(np.arange(num), turns.column("num_tokens"))
     if "span" not in tokens:
-        return np.asarray(np.bincount(turn_of, each, num)[:, None], np.float64)
+        return np.asarray(np.bincount(turn_of, of_token, num)[:, None], np.float64)
     span = tokens["span"][places]
     for odd in np.flatnonzero((span != 0) & (span != 1))[:1]:
         raise ValueError(
@@ -89,7 +142,8 @@ def surprises(turns: Trajectories) -> Floats:
             f"tokens['span'][{places[odd]}] = {span[odd]:g}"
         )
     return np.stack(
-        [np.bincount(turn_of, each * (span == kind), num) for kind in (0, 1)], axis=1
+        [np.bincount(turn_of, of_token * (span == kind), num) for kind in (0, 1)],
+        axis=1,
     )
 
 

@@ -17,6 +17,7 @@ from arena_envs.transforms import innermost
 from arena_eval.baselines import prepared
 from arena_eval.exploit import given_prompts
 from arena_eval.intervals import paired_interval
+from arena_eval.luck import Adjusted
 from arena_eval.matches import (
     Evaluation,
     EvaluationPlan,
@@ -25,6 +26,9 @@ from arena_eval.matches import (
     env_of,
 )
 from arena_eval.result_rows import ResultRow, append_results
+from arena_eval.spending import Budget, Spending, added
+from arena_eval.stopping import StopRule
+from arena_eval.tables import ANY_TIME, LUCK
 from arena_wrappers import (
     EpisodePlan,
     NoReplyError,
@@ -80,10 +84,11 @@ class ComparisonPlan:
         trained_on: games of the training; None if they are unknown.
         equal_tokens: in games with a `protocol`, also play `solo`: the most frequent of as many
             replies of one seat as the team's tokens buy.
-        **options: of `EvaluationPlan`: num_episodes, seed, prompt, ...
+        **options: of `EvaluationPlan`: num_episodes, seed, prompt, stop, ...
 
     Attributes:
         warnings: of the last run.
+        stops: of the last run, why play ended, see `Evaluation`.
         unanswered: a clause for each policy and game with lost episodes in the last run.
 
     Raises:
@@ -101,6 +106,12 @@ class ComparisonPlan:
         **options: Any,
     ) -> None:
         first, second = as_policy(base), as_policy(trained)
+        stop: StopRule | None = options.get("stop")
+        if equal_tokens and stop is not None and stop.budget.is_limited:
+            raise ValueError(
+                "want equal_tokens or a budget, got both, and solo play would exceed it; "
+                "leave one out"
+            )
         self._pair = {"policy": first if base == trained else second, "base": first}
         self._trained_on, self._options = trained_on, options
         self._equal_tokens = equal_tokens
@@ -114,6 +125,19 @@ class ComparisonPlan:
             self._plans[name] = env, plan
         self.warnings: dict[str, None] = {}
         self.unanswered: list[str] = []
+        self.stops: list[str] = []
+
+    @property
+    def players(self) -> list[Policy]:
+        """All but baselines."""
+        return [player for _, plan in self._plans.values() for player in plan.players]
+
+    def expected(self, budget: Budget) -> tuple[int, Spending]:
+        """As `EvaluationPlan.expected`, of all games together."""
+        numbers, spending = zip(
+            *(plan.expected(budget) for _, plan in self._plans.values()), strict=True
+        )
+        return sum(numbers), added(spending)
 
     def run(self, progress: Progress | None = None) -> list[Record]:
         """Plays all episodes; a record for each game, opponent and role.
@@ -125,7 +149,7 @@ class ComparisonPlan:
         Raises:
             NoReplyError: all episodes of a row are lost.
         """
-        self.warnings, self.unanswered = {}, []
+        self.warnings, self.unanswered, self.stops = {}, [], []
         self._found: list[Record] = []
         self._progress, self._num_done = progress or (lambda *_: None), 0
         self._total = sum(plan.num_episodes for _, plan in self._plans.values())
@@ -147,6 +171,7 @@ class ComparisonPlan:
         self._num_done += plan.num_episodes
         self.unanswered += plan.unanswered()
         self.warnings |= dict.fromkeys(evaluation.warnings)
+        self.stops += [f"{evaluation.game}: {text}" for text in evaluation.stops]
         return evaluation
 
     def _records(self, env: GameEnv, evaluation: Evaluation) -> Iterator[Record]:
@@ -168,6 +193,7 @@ class ComparisonPlan:
                     "high": difference.high,
                     "is_exact": difference.is_exact,
                 },
+                **_luck_out(difference.adjusted),
             }
             for role, row in last.items():
                 name = {"against": difference.opponent, "role": ROLES.get(role, role)}
@@ -186,7 +212,8 @@ class ComparisonPlan:
         if getattr(rules, "protocol", "solo") == "solo":
             return
         alone = GameEnv(replace(rules, protocol="solo"), id=env.id)
-        options = {**self._options, "baselines": False}
+        options = {**self._options, "baselines": False, "stop": None}
+        options["num_episodes"] = team.num_episodes
 
         def played(num: int) -> ResultRow:
             plan = EvaluationPlan(self._pair[role], alone, num_samples=num, **options)
@@ -219,11 +246,33 @@ def _record(
         "tokens_per_point": tokens / gain if tokens is not None and gain > 0 else None,
         "invalid": sum(row.invalid.values()),
         "num_lost": row.num_lost,
+        **_luck_out(row.adjusted),
     }
 
 
-def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    """All records, whose `trained_on` names games; a difference comes first in its game."""
+def _luck_out(adjusted: Adjusted | None) -> Record:
+    """A mean with the luck taken out, where that helps."""
+    if adjusted is None:
+        return dict.fromkeys(
+            ("adjusted", "adjusted_low", "adjusted_high", "games_saved")
+        )
+    return {
+        "adjusted": adjusted.mean,
+        "adjusted_low": adjusted.low,
+        "adjusted_high": adjusted.high,
+        "games_saved": adjusted.games_saved,
+    }
+
+
+def comparison_table(
+    records: Sequence[Mapping[str, Any]], stops: Sequence[str] = ()
+) -> Table:
+    """All records, whose `trained_on` names games; a difference comes first in its game.
+
+    Args:
+        records: of `ComparisonPlan.run`.
+        stops: lines about the ends of play, see `Evaluation.stops`.
+    """
     differences = [record for record in records if record["role"] == "difference"]
     num_sampled = sum(not record.get("is_exact") for record in differences)
     games = ", ".join(differences[0]["trained_on"]) or "unknown; give --trained-on GAME"
@@ -235,7 +284,15 @@ def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
     )
     for head in ("game", "level", "against", "policy"):
         table.add_column(head, overflow="fold")
-    for head in ("n", "return (95 %)", "tokens", "per point", "invalid", "lost"):
+    heads = ["n", "return (95 %)", "tokens", "per point", "invalid", "lost"]
+    has_luck_out = any(record.get("adjusted") is not None for record in records)
+    if has_luck_out:
+        heads[2:2] = ["luck out (95 %)", "games saved"]
+        table.caption = f"{table.caption}\n{LUCK}"
+    if stops:
+        played = [f"played: {text}" for text in stops]
+        table.caption = "\n".join([str(table.caption), *played, ANY_TIME])
+    for head in heads:
         table.add_column(head, justify="right")
     for record in records:
         num = record.get("num_samples", 1)
@@ -248,12 +305,20 @@ def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
             f"{record['role']} of {num}" if num > 1 else record["role"],
             str(record["num_seeds"]),
             f"{record['value']:z.3f} ({ends})",
+            *(_luck_cells(record) if has_luck_out else []),
             *("-" if cost is None else f"{cost:.1f}" for cost in costs),
             f"{record['invalid']:.1%}" if "invalid" in record else "",
             str(record.get("num_lost", "")),
         ]
         table.add_row(*cells)
     return table
+
+
+def _luck_cells(record: Mapping[str, Any]) -> list[str]:
+    if record.get("adjusted") is None:
+        return ["-", "-"]
+    ends = f"{record['adjusted_low']:z.3f} to {record['adjusted_high']:z.3f}"
+    return [f"{record['adjusted']:z.3f} ({ends})", f"{record['games_saved']:.1f}"]
 
 
 def steps_of(

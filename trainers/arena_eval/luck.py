@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes
-from arena_eval.intervals import hull_interval
+from arena_eval.confidence_sequences import PLANNED, IntervalMethods
 
 Floats = NDArray[np.float64]
 Kind = Literal["chance", "opponents", "policy"]  # who draws
@@ -33,7 +33,6 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 NUM_FOLDS = 5
 MIN_SAVED = 1.05  # times the episodes; less does not help
 MAX_SAVED = 1e6
-MIN_EPISODES = 8  # fewer say nothing of what is saved
 MIN_FITTED = 50  # episodes from which on coefficients are fitted; fewer have 1
 
 Behavior = tuple[Sequence[float], float]  # of legal actions, sum 1; of an invalid reply
@@ -214,6 +213,7 @@ def adjusted_mean(
     bounds: tuple[float, float],
     name: str,
     seconds: float,
+    methods: IntervalMethods = PLANNED,
 ) -> Adjusted | None:
     """The mean of adjusted returns; None where it does not help.
 
@@ -223,9 +223,15 @@ def adjusted_mean(
         bounds: least and largest possible mean, which cut the interval.
         name: of the values.
         seconds: that fitting took.
+        methods: of the interval. Fewer episodes than its `min_adjusted` have no mean.
     """
     return adjusted_to(
-        returns, adjusted_returns(returns, corrections), bounds, name, seconds
+        returns,
+        adjusted_returns(returns, corrections),
+        bounds,
+        name,
+        seconds,
+        methods,
     )
 
 
@@ -235,13 +241,14 @@ def adjusted_to(
     bounds: tuple[float, float],
     name: str,
     seconds: float,
+    methods: IntervalMethods = PLANNED,
 ) -> Adjusted | None:
     """As `adjusted_mean`, of returns that are adjusted, or of their differences."""
-    if len(returns) < MIN_EPISODES:
+    if len(returns) < methods.min_adjusted:
         return None
     raw, left = float(returns.var(ddof=1)), float(adjusted.var(ddof=1))
     if raw < MIN_SAVED * left or raw == 0:
         return None
-    low, high = hull_interval(adjusted, *bounds)
+    low, high = methods.adjusted(adjusted, *bounds)
     saved = min(MAX_SAVED, raw / left if left > 0 else MAX_SAVED)
     return Adjusted(float(adjusted.mean()), low, high, saved, name, seconds)

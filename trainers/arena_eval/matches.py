@@ -7,16 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, pstdev
 from typing import Any, Literal
 
 import arena_envs
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_eval.baselines import constants_of, prepared, solver_of
+from arena_eval.confidence_sequences import ANY_TIME, PLANNED
 from arena_eval.exact import ExactEvaluation, ExactOutcome, Seat, exact_row
 from arena_eval.exploit import given_prompts, is_tabular
-from arena_eval.intervals import import_stats, paired_interval
+from arena_eval.intervals import import_stats
 from arena_eval.luck import Adjusted
 from arena_eval.measures import measure_of
 from arena_eval.recorded_luck import Lineup, LuckByLineup
@@ -32,6 +33,8 @@ from arena_eval.result_rows import (
     scales_of,
     scored,
 )
+from arena_eval.spending import Budget, Spending, Trial, added, endpoints_of, trial_of
+from arena_eval.stopping import SeedParts, StopRule
 from arena_wrappers import (
     EpisodePlan,
     NoReplyError,
@@ -203,6 +206,8 @@ class Evaluation:
             stranger, over the same seeds.
         differences: with a `base`, one per opponent, of replayed records.
         num_lines: in the file of results, lines of the file of episodes so far; see `_unfinished`.
+        stops: with a rule that stops play, one line per opponent that says why it ended. Then
+            intervals hold at all numbers of episodes together.
     """
 
     game: str
@@ -213,6 +218,7 @@ class Evaluation:
     partners: tuple[Difference, ...] = ()
     differences: tuple[Difference, ...] = ()
     num_lines: int = 0
+    stops: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as values that JSON can hold."""
@@ -289,9 +295,11 @@ class EvaluationPlan:
         values: of `arena_eval.values`, which take the luck out of the means of the policy and of
             the base. "auto": exact ones in small games; in others fitted ones from 50 episodes
             on, unless the policy is a free bot. None: no luck is taken out.
+        stop: when play against an opponent ends before `num_episodes`; None: never. A budget
+            leaves out baselines against opponents that cost something.
 
     Attributes:
-        num_episodes: episodes of the whole evaluation, with baselines.
+        num_episodes: episodes of the whole evaluation, with baselines; at most, with `stop`.
 
     Raises:
         ValueError: unknown policy or game, a seat or number out of range, or a game that a
@@ -318,6 +326,7 @@ class EvaluationPlan:
         on_error: Literal["lose", "raise"] | None = None,
         measures: Sequence[str] = (),
         values: str | None = "auto",
+        stop: StopRule | None = None,
     ) -> None:
         import_stats()  # fails before hours of play
         self._seeds, self._samples = seeds_of(seed, num_episodes), range(num_samples)
@@ -334,8 +343,20 @@ class EvaluationPlan:
         self._opponents = _prepared_opponents(opponents, rules)
         self._exact = ExactEvaluation(self._wrapper, self._seats, self._given)
         # the most frequent of several samples is no fair draw
-        self._luck = LuckByLineup(self._wrapper, values if num_samples == 1 else None)
+        self._stop, self._methods = stop, PLANNED if stop is None else ANY_TIME
+        self._luck = LuckByLineup(
+            self._wrapper, values if num_samples == 1 else None, self._methods
+        )
         self._baselines, self._constants = dict[Role, Policy](), list[Policy]()
+        if stop is not None:
+            if stop.is_until_decided and self._base is None:
+                raise ValueError(
+                    "want a base with is_until_decided, as a difference has the sign, got "
+                    "none; give base"
+                )
+            stop.budget.watch(self.players)
+            others = [each for each in self._opponents if each != "self"]
+            baselines &= not (stop.budget.is_limited and endpoints_of(others))
         if baselines:
             self._add_baselines(with_solver=base is None)
         self._timeout, self._on_error = checked_timeout(timeout), on_error
@@ -343,6 +364,12 @@ class EvaluationPlan:
         self._log = None if out is None else EpisodeLog(out)
         self._kept = {} if self._log is None else _unfinished(self._log)
         self.num_episodes = sum(map(self._count, self._opponents))
+
+    @property
+    def players(self) -> list[Policy]:
+        """All but baselines."""
+        others = [opponent for opponent in self._opponents if opponent != "self"]
+        return [self._policy, *([self._base] if self._base else []), *others]
 
     @property
     def _trial_seeds(self) -> range:
@@ -378,7 +405,12 @@ class EvaluationPlan:
         self._replies = ReplyCount()
         self._by_seed: dict[tuple[Role, str], dict[int, float]] = {}
         self._luck.clear()
-        self._exact_outcomes: dict[tuple[Role, str], Mapping[Seat, ExactOutcome]] = {}
+        self._stops: list[str] = []
+        # by id, with the episode itself, which keeps the id unique
+        self._replays: dict[int, tuple[Episode, Episode, Episode]] = {}
+        self._exact_outcomes: dict[
+            tuple[Role, str], Mapping[Seat, ExactOutcome] | None
+        ] = {}
         played = [
             row for opponent in self._opponents for row in self._compare(opponent)
         ]
@@ -393,6 +425,7 @@ class EvaluationPlan:
             + repetition_warnings(self.rules, sampled, self._wrapper.clone),
             self._partners(),
             self._differences(played),
+            stops=tuple(self._stops),
         )
         if self._log is not None and write:
             append_results(self._log.path, [evaluation.to_dict()])
@@ -410,29 +443,154 @@ class EvaluationPlan:
         entries |= self._baselines
         if self._constants:
             entries["constant"] = self._best_constant(opponent)
-        name = opponent if isinstance(opponent, str) else opponent.name
+        played = self._played_until_clear(entries, opponent)
+        seeds = self._seeds[: len(played["policy"][self._seats[0]])]
         rows_by_role = {}
         for role, entry in entries.items():
-            episodes: Episodes = self._play(entry, opponent, self._seeds, self._log)
-            again = episodes
-            if self._base is not None and role in ("policy", "base"):
-                episodes, again = self._replayed(episodes)
-            rows_by_role[role] = rows_of(self.rules, entry.name, role, name, episodes)
-            if outcomes := self._exact_outcomes_of(entry, opponent):
-                self._exact_outcomes[
-                    role, name if self.rules.num_players > 1 else ""
-                ] = outcomes
-            elif role in ("policy", "base"):
-                rows_by_role[role] = self._luck.rows(
-                    role, entry, opponent, episodes, rows_by_role[role]
-                )
-            if role == "policy":
-                rows_by_role[role] = [
-                    self._measured(row, episodes) for row in rows_by_role[role]
-                ]
-            self._by_seed[role, name] = _means_by_seed(again)
+            if role not in played:
+                played[role] = self._play(entry, opponent, seeds, self._log)
+            rows_by_role[role] = self._rows(role, entry, opponent, played[role])
+        rows_by_role["policy"] = [
+            self._measured(row, played["policy"]) for row in rows_by_role["policy"]
+        ]
+        self._replays.clear()
         rows = [row for role_rows in rows_by_role.values() for row in role_rows]
         return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
+
+    def _rows(
+        self,
+        role: Role,
+        entry: Policy,
+        opponent: Policy | Literal["self"],
+        episodes: Episodes,
+    ) -> list[ResultRow]:
+        """The rows of one entry, without scores; notes its exact outcomes and its means by seed."""
+        name = opponent if isinstance(opponent, str) else opponent.name
+        again = episodes
+        if self._base is not None and role in ("policy", "base"):
+            episodes, again = self._replayed(episodes)
+        rows = rows_of(self.rules, entry.name, role, name, episodes, self._methods)
+        key = role, name if self.rules.num_players > 1 else ""
+        if key not in self._exact_outcomes:
+            self._exact_outcomes[key] = self._exact_outcomes_of(entry, opponent)
+        if self._exact_outcomes[key] is None and role in ("policy", "base"):
+            rows = self._luck.rows(role, entry, opponent, episodes, rows)
+        self._by_seed[role, name] = _means_by_seed(again)
+        return rows
+
+    def _played_until_clear(
+        self, entries: Mapping[Role, Policy], opponent: Policy | Literal["self"]
+    ) -> dict[Role, dict[int, list[Episode]]]:
+        """Episodes of the policy and of the base, by seat; all, or those until the rule stops."""
+        pair: dict[Role, Policy] = {
+            role: entry for role, entry in entries.items() if role in ("policy", "base")
+        }
+        if self._stop is None:
+            return {
+                role: self._play(entry, opponent, self._seeds, self._log)
+                for role, entry in pair.items()
+            }
+        name = opponent if isinstance(opponent, str) else opponent.name
+        played: dict[Role, dict[int, list[Episode]]] = {
+            role: {seat: [] for seat in self._seats} for role in pair
+        }
+        parts = SeedParts(self._stop, len(self._seeds), self._expected_of(opponent))
+        num_done, is_clear = 0, False
+        while not is_clear and (size := parts.next_size()):
+            seeds = self._seeds[num_done : num_done + size]
+            for role, entry in pair.items():
+                part = self._play(entry, opponent, seeds, self._log)
+                for seat, episodes in part.items():
+                    played[role][seat] += episodes
+            parts.add(size)
+            num_done += size
+            is_clear = self._is_clear(pair, opponent, played)
+        why = "clear" if is_clear else "all were played"
+        if not is_clear and num_done < len(self._seeds):
+            why = "the next ones may exceed the budget"
+        self._stops.append(f"{num_done} seeds{against(name)}: {why}")
+        return played
+
+    def _is_clear(
+        self,
+        pair: Mapping[Role, Policy],
+        opponent: Policy | Literal["self"],
+        played: Mapping[Role, Episodes],
+    ) -> bool:
+        """Whether the interval of the mean over seats, or of the difference, is clear."""
+        if self._stop is None:
+            return False
+        try:
+            rows = [
+                row
+                for role, entry in pair.items()
+                for row in self._rows(role, entry, opponent, played[role])
+            ]
+            found: ResultRow | Difference = self._made_exact(rows[-1])
+            if self._base is not None:
+                name = opponent if isinstance(opponent, str) else opponent.name
+                found = self._difference(self._base, name, rows)
+        except NoReplyError:
+            return False  # all episodes so far are lost
+        ends = found if found.adjusted is None else found.adjusted
+        return self._stop.is_clear(ends.low, ends.high)
+
+    def expected(self, budget: Budget) -> tuple[int, Spending]:
+        """About how many episodes endpoints will play in, and what they will use.
+
+        By random play with the prompts of this evaluation, see `trial_of`. With a rule that
+        stops, as many seeds as an interval of its half width needs if returns vary as those of
+        random play, and as the budget pays.
+
+        Args:
+            budget: with prices; that of the rule, if there is one.
+
+        Raises:
+            ValueError: the budget does not pay one seed.
+        """
+        num_episodes, parts = 0, []
+        for opponent in self._opponents:
+            trials = self._trials(opponent, budget)
+            each = added(trial.spending for trial in trials)
+            num_seeds = len(self._seeds)
+            if self._stop is not None:
+                spread = _spread_of(trials, self._seats)
+                num_seeds = self._stop.num_expected(spread, num_seeds)
+                most = budget.affordable(each)
+                if most < 1:
+                    raise ValueError(
+                        f"want a budget for at least one seed, which takes about {each}; "
+                        "give a larger one"
+                    )
+                num_seeds = int(min(num_seeds, most))
+            num_paid = sum(trial.spending.num_calls > 0 for trial in trials)
+            num_episodes += num_seeds * num_paid
+            parts.append(each.times(num_seeds))
+        return num_episodes, added(parts)
+
+    def _expected_of(self, opponent: Policy | Literal["self"]) -> Spending:
+        if self._stop is None or not self._stop.budget.is_limited:
+            return Spending(0, 0, 0, 0.0)
+        return added(
+            trial.spending for trial in self._trials(opponent, self._stop.budget)
+        )
+
+    def _trials(
+        self, opponent: Policy | Literal["self"], budget: Budget
+    ) -> list[Trial]:
+        """A trial of each line-up that plays a seed against an opponent, with baselines."""
+        entries = [self._policy, *([self._base] if self._base else [])]
+        if not isinstance(opponent, str) and endpoints_of([opponent]):
+            # a constant more for each that is tried, on other seeds
+            entries += [*self._baselines.values(), *self._constants[:1]]
+            entries += self._constants
+        trials = []
+        for entry in entries:
+            for lineup in self._lineups(entry, opponent):
+                prompts = given_prompts(lineup, self._given)
+                plan = EpisodePlan(self._wrapper.clone, lineup, 0, prompts=prompts)
+                trials += [trial_of(plan, budget)] * len(self._samples)
+        return trials
 
     def _exact_outcomes_of(
         self, policy: Policy, opponent: Policy | Literal["self"]
@@ -464,23 +622,29 @@ class EvaluationPlan:
 
         An episode that is not what its record says is lost in both.
         """
-        unique = {id(e): e for each in episodes.values() for e in each}
-        again = {}
-        for key, episode in list(unique.items()):
+        pairs = {
+            id(e): self._replayed_once(e) for each in episodes.values() for e in each
+        }
+        whole, again = (
+            {seat: [pairs[id(e)][i] for e in each] for seat, each in episodes.items()}
+            for i in (0, 1)
+        )
+        return whole, again
+
+    def _replayed_once(self, episode: Episode) -> tuple[Episode, Episode]:
+        """An episode and its replay, which earlier looks at a part of the seeds may have made."""
+        if id(episode) not in self._replays:
             try:
                 is_lost = episode.lost is not None
                 record = episode if is_lost else Episode.from_json(episode.to_json())
-                again[key] = record if is_lost else replay(record, self.rules)
+                again = record if is_lost else replay(record, self.rules)
+                self._replays[id(episode)] = episode, episode, again
             except ReplayError as error:
                 fault = f"the record cannot be replayed: {error}"
                 lost = replace(episode, lost=fault, returns=[], measures={})
-                unique[key] = again[key] = lost
                 self._replies.add_unreadable(lost)
-        whole, played = (
-            {seat: [one[id(e)] for e in each] for seat, each in episodes.items()}
-            for one in (unique, again)
-        )
-        return whole, played
+                self._replays[id(episode)] = episode, lost, lost
+        return self._replays[id(episode)][1:]
 
     def _partners(self) -> tuple[Difference, ...]:
         self_play = self._by_seed.get(("policy", "self"), {})
@@ -513,7 +677,7 @@ class EvaluationPlan:
         low, high = bounds_of(self.rules)
         seeds = sorted(returns.keys() & base_returns.keys())
         gaps = [returns[seed] - base_returns[seed] for seed in seeds]
-        ends = paired_interval(gaps, high - low)
+        ends = self._methods.paired(gaps, high - low)
         adjusted = self._luck.difference(lineups, returns, base_returns, high - low)
         value, mixed = (
             fmean(values[s] for s in seeds) for values in (returns, base_returns)
@@ -531,41 +695,40 @@ class EvaluationPlan:
         )
 
     def _differences(self, rows: Sequence[ResultRow]) -> tuple[Difference, ...]:
-        """The differences from the base; where nothing is lost, the rows must give the same.
+        """The differences from the base, against each opponent."""
+        return tuple(
+            self._difference(self._base, name, rows)
+            for role, name in self._by_seed
+            if role == "base" and self._base is not None
+        )
+
+    def _difference(
+        self, base: Policy, name: str, rows: Sequence[ResultRow]
+    ) -> Difference:
+        """The difference against one opponent; where nothing is lost, the rows give the same.
 
         Raises:
             NoReplyError: no seed is complete for both policies.
         """
-        differences = []
-        for (role, name), base_returns in self._by_seed.items():
-            returns = self._by_seed["policy", name]
-            if role != "base" or self._base is None:
-                continue
-            if not returns.keys() & base_returns.keys():
-                names = f"{self._policy.name} and {self._base.name}{against(name)}"
-                raise NoReplyError(f"each seed has a lost episode of {names}")
-            lineups = ("policy", name), ("base", name)
-            difference = self._paired(
-                name, self._base.name, returns, base_returns, lineups
+        returns, base_returns = (self._by_seed[r, name] for r in ("policy", "base"))
+        if not returns.keys() & base_returns.keys():
+            names = f"{self._policy.name} and {base.name}{against(name)}"
+            raise NoReplyError(f"each seed has a lost episode of {names}")
+        lineups = ("policy", name), ("base", name)
+        difference = self._paired(name, base.name, returns, base_returns, lineups)
+        if self._is_same and returns == base_returns:
+            difference = replace(difference, low=0.0, high=0.0, adjusted=None)
+        mean = {r.role: r.mean_return for r in rows if r.opponent in (name, "")}
+        gap = mean["policy"] - mean["base"]
+        is_whole = returns.keys() == base_returns.keys()
+        if is_whole and abs(gap - difference.difference) > 1e-9:
+            raise RuntimeError(
+                f"self-check failed: the rows differ by {gap}, the records by "
+                f"{difference.difference}{against(name)}; please report this"
             )
-            if self._is_same and returns == base_returns:
-                difference = replace(difference, low=0.0, high=0.0, adjusted=None)
-            mean = {r.role: r.mean_return for r in rows if r.opponent in (name, "")}
-            gap = mean["policy"] - mean["base"]
-            if (
-                returns.keys() == base_returns.keys()
-                and abs(gap - difference.difference) > 1e-9
-            ):
-                raise RuntimeError(
-                    f"self-check failed: the rows differ by {gap}, the records by "
-                    f"{difference.difference}{against(name)}; please report this"
-                )
-            opponent = name if self.rules.num_players > 1 else ""
-            exact = [
-                self._exact_outcomes.get((r, opponent)) for r in ("policy", "base")
-            ]
-            differences.append(self._exact_difference(difference, *exact))
-        return tuple(differences)
+        opponent = name if self.rules.num_players > 1 else ""
+        exact = [self._exact_outcomes.get((r, opponent)) for r in ("policy", "base")]
+        return self._exact_difference(difference, *exact)
 
     @staticmethod
     def _exact_difference(
@@ -614,17 +777,11 @@ class EvaluationPlan:
         log: EpisodeLog | None,
     ) -> dict[int, list[Episode]]:
         """Episodes by seat of the policy; in self-play all seats have the same episodes."""
-        num_players, make = self.rules.num_players, self._wrapper.clone
-        if opponent == "self":
-            lineups: list[list[Policy]] = [[policy] * num_players]
-        else:
-            lineups = [
-                [policy if s == seat else opponent for s in range(num_players)]
-                for seat in self._seats
-            ]
         plans = [
-            EpisodePlan(make, lineup, s, sample, prompts=prompts, probes=probes)
-            for lineup in lineups
+            EpisodePlan(
+                self._wrapper.clone, lineup, s, sample, prompts=prompts, probes=probes
+            )
+            for lineup in self._lineups(policy, opponent)
             for prompts in [given_prompts(lineup, self._given)]
             for probes in [self._probes_of(lineup)]
             for s in seeds
@@ -640,6 +797,17 @@ class EvaluationPlan:
         if opponent == "self":
             parts *= len(self._seats)
         return dict(zip(self._seats, parts, strict=True))
+
+    def _lineups(
+        self, policy: Policy, opponent: Policy | Literal["self"]
+    ) -> list[list[Policy]]:
+        num_players = self.rules.num_players
+        if opponent == "self":
+            return [[policy] * num_players]
+        return [
+            [policy if s == seat else opponent for s in range(num_players)]
+            for seat in self._seats
+        ]
 
     def _probes_of(self, lineup: Sequence[Policy]) -> dict[int, list[Any]]:
         """What the evaluated policy is asked in each of its seats."""
@@ -703,6 +871,12 @@ class EvaluationPlan:
         if self._are_constants_exact(opponent):
             trials = 0
         return lineups * len(self._samples) * (entries * len(self._seeds) + trials)
+
+
+def _spread_of(trials: Sequence[Trial], seats: Sequence[int]) -> float:
+    """The standard deviation of a seat's return in random play."""
+    returns = [one[seat] for trial in trials for one in trial.returns for seat in seats]
+    return pstdev(returns)
 
 
 def _plurality(episodes: Sequence[Episode]) -> Episode:

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from arena_envs.game import AnyGame, bounds_of
 from arena_eval.baselines import is_small
+from arena_eval.confidence_sequences import PLANNED, IntervalMethods
 from arena_eval.exploit import SHORT, reads_no_prompt
 from arena_eval.luck import (
+    KINDS,
     MIN_FITTED,
     Adjusted,
     Behavior,
@@ -43,9 +45,8 @@ class LuckCorrections:
         wrapper: the environment with its prompts.
         policy: the evaluated one.
         opponent: in the other seats; "self" for the same policy.
-        num_episodes: of each seat. From `MIN_FITTED` on values may be fitted.
-        values_name: of `arena_eval.values`; None chooses exact values in small games, else, of a
-            policy that is no free bot, fitted ones.
+        values_name: of `arena_eval.values`; None chooses exact values in small games, else, from
+            `MIN_FITTED` episodes of a policy that is no free bot, fitted ones.
     """
 
     def __init__(
@@ -53,15 +54,15 @@ class LuckCorrections:
         wrapper: PromptWrapper,
         policy: Policy,
         opponent: Policy | Literal["self"],
-        num_episodes: int,
         values_name: str | None = None,
     ) -> None:
         self._wrapper, self._game = wrapper, wrapper.env.game
         self._policy = policy
         self._opponent = policy if opponent == "self" else opponent
         self._other = None if opponent == "self" else opponent
-        self.name = values_name or self._chosen_values(num_episodes)
+        self.name = values_name
         self._values: dict[int, StateValues] = {}
+        self._sums: dict[int, dict[int, Floats]] = {}  # by seat and seed
         self._behaviors: dict[tuple[int, Any], Behavior] = {}
 
     @property
@@ -70,21 +71,26 @@ class LuckCorrections:
         return sum(values.seconds for values in self._values.values())
 
     def by_seed(self, seat: int, episodes: Sequence[Episode]) -> dict[int, Floats]:
-        """The corrections of a seat in each episode, by its seed.
+        """The corrections of a seat in each episode, by its seed; empty without values.
 
-        Empty without values, or without a draw whose probabilities are known.
+        Episodes that an earlier call had are not corrected again.
         """
-        if self.name is None or not episodes:
+        self.name = self.name or self._chosen_values(len(episodes))
+        if self.name is None:
             return {}
-        draws = [self._draws(seat, episode) for episode in episodes]
-        if not any(draws):
-            return {}
-        if seat not in self._values:
-            self._values[seat] = values.make(
-                self.name, game=self._game, seat=seat, opponent=self._other
-            )
-        sums = corrections_of(draws, self._values[seat])
-        return {episode.seed: row for episode, row in zip(episodes, sums, strict=True)}
+        sums = self._sums.setdefault(seat, {})
+        new = [episode for episode in episodes if episode.seed not in sums]
+        draws = [self._draws(seat, episode) for episode in new]
+        rows = np.zeros((len(new), len(KINDS)))
+        if any(draws):
+            if seat not in self._values:
+                self._values[seat] = values.make(
+                    self.name, game=self._game, seat=seat, opponent=self._other
+                )
+            rows = corrections_of(draws, self._values[seat])
+        for episode, row in zip(new, rows, strict=True):
+            sums[episode.seed] = row
+        return {episode.seed: sums[episode.seed] for episode in episodes}
 
     def _chosen_values(self, num_episodes: int) -> str | None:
         if is_small(self._game):
@@ -143,12 +149,19 @@ class LuckByLineup:
     Args:
         wrapper: the environment with its prompts.
         values_name: of `arena_eval.values`, "auto", or None to take no luck out.
+        methods: of the intervals.
     """
 
-    def __init__(self, wrapper: PromptWrapper, values_name: str | None) -> None:
+    def __init__(
+        self,
+        wrapper: PromptWrapper,
+        values_name: str | None,
+        methods: IntervalMethods = PLANNED,
+    ) -> None:
         if values_name not in (None, "auto"):
             values.read(values_name)
         self._wrapper, self._values_name = wrapper, values_name
+        self._methods = methods
         self.clear()
 
     def clear(self) -> None:
@@ -175,20 +188,18 @@ class LuckByLineup:
         """
         if self._values_name is None:
             return [*rows]
-        luck = LuckCorrections(
-            self._wrapper,
-            policy,
-            opponent,
-            len(next(iter(episodes.values()))),
-            None if self._values_name == "auto" else self._values_name,
-        )
+        name = opponent if isinstance(opponent, str) else opponent.name
+        if (role, name) not in self._luck:
+            values_name = None if self._values_name == "auto" else self._values_name
+            self._luck[role, name] = LuckCorrections(
+                self._wrapper, policy, opponent, values_name
+            )
+        luck = self._luck[role, name]
         by_seat = {
             seat: luck.by_seed(seat, without_lost(played))
             for seat, played in episodes.items()
         }
-        name = opponent if isinstance(opponent, str) else opponent.name
         seeds = [seed for seed in by_seat[min(by_seat)] if _is_in_all(seed, by_seat)]
-        self._luck[role, name] = luck
         self._corrections[role, name] = {
             seed: np.mean([rows[seed] for rows in by_seat.values()], axis=0)
             for seed in seeds
@@ -219,6 +230,7 @@ class LuckByLineup:
             bounds_of(self._wrapper.env.game),
             str(luck.name),
             luck.seconds,
+            self._methods,
         )
         return replace(row, adjusted=adjusted)
 
@@ -257,6 +269,7 @@ class LuckByLineup:
             (-bound, bound),
             str(luck[0].name),
             sum(correction.seconds for correction in luck),
+            self._methods,
         )
 
 

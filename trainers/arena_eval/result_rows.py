@@ -19,8 +19,9 @@ from arena_envs.solvers import (
     uniform_table,
 )
 from arena_eval.baselines import MAX_SOLVED_STATES, is_small
+from arena_eval.confidence_sequences import PLANNED, IntervalMethods
 from arena_eval.exploit import SHORT, is_tabular, tabular
-from arena_eval.intervals import Estimate, mean_interval
+from arena_eval.intervals import Estimate
 from arena_eval.luck import Adjusted
 from arena_wrappers import NoReplyError, Policy, PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS, seat_options
@@ -110,14 +111,19 @@ def against(opponent: str) -> str:
 
 
 def rows_of(
-    game: AnyGame, policy: str, role: Role, opponent: str, episodes: Episodes
+    game: AnyGame,
+    policy: str,
+    role: Role,
+    opponent: str,
+    episodes: Episodes,
+    methods: IntervalMethods = PLANNED,
 ) -> list[ResultRow]:
     """A row for each seat, then a row of all seats if there are several."""
     opponent = opponent if game.num_players > 1 else ""
-    rows = [_row(game, policy, role, opponent, {s: e}) for s, e in episodes.items()]
+    parts: list[Episodes] = [{seat: played} for seat, played in episodes.items()]
     if len(episodes) > 1:
-        rows.append(_row(game, policy, role, opponent, episodes))
-    return rows
+        parts.append(episodes)
+    return [_row(game, policy, role, opponent, part, methods) for part in parts]
 
 
 def token_ids(turn: Turn) -> list[Sequence[int]]:
@@ -132,7 +138,12 @@ def token_ids(turn: Turn) -> list[Sequence[int]]:
 
 
 def _row(
-    game: AnyGame, policy: str, role: Role, opponent: str, episodes: Episodes
+    game: AnyGame,
+    policy: str,
+    role: Role,
+    opponent: str,
+    episodes: Episodes,
+    methods: IntervalMethods,
 ) -> ResultRow:
     seats = tuple(episodes)
     episodes, num_lost = _without_lost(policy, opponent, episodes)
@@ -143,7 +154,7 @@ def _row(
         for one_seed in zip(*episodes.values(), strict=True)
     ]
     unique = list({id(episode): episode for _, episode in played}.values())
-    low, high = mean_interval(scores, *bounds_of(game))
+    low, high = methods.mean(scores, *bounds_of(game))
     results = Counter(win_draw_loss(game, seat, episode) for seat, episode in played)
     has_rivals = game.kind != "cooperative" and len(set(game.teams)) > 1
     wins, draws, losses = (
@@ -160,7 +171,7 @@ def _row(
         num_episodes=len(unique),
         num_lost=num_lost,
         num_distinct=len({json.dumps(list(episode.actions)) for episode in unique}),
-        measures=measured(game, unique),
+        measures=measured(game, unique, methods),
         mean_return=sum(scores) / len(scores),
         low=low,
         high=high,
@@ -196,7 +207,9 @@ def _without_lost(
     return dict(zip(episodes, map(list, left), strict=True)), len(lost)
 
 
-def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Estimate]:
+def measured(
+    game: AnyGame, episodes: Sequence[Episode], methods: IntervalMethods = PLANNED
+) -> dict[str, Estimate]:
     """Mean over episodes and interval of each of the game's measures, by name.
 
     Episodes of one seed share their chance, so intervals are of the means by seed.
@@ -210,7 +223,7 @@ def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Estimate]:
         bounds = game.measure_bounds.get(name, (-math.inf, math.inf))
         low, high = (
             end if math.isfinite(end) else None
-            for end in mean_interval([*map(fmean, by_seed.values())], *bounds)
+            for end in methods.mean([*map(fmean, by_seed.values())], *bounds)
         )
         numbers = [*chain.from_iterable(by_seed.values())]
         estimates[name] = Estimate(fmean(numbers), low, high, len(numbers))

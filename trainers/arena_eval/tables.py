@@ -33,6 +33,9 @@ UNSEEN = (
 )
 
 # of results in a terminal: two spaces between columns
+ANY_TIME = (
+    "intervals hold at all numbers of episodes together, so that play may stop by them"
+)
 STYLE: Any = {"box": box.SIMPLE_HEAD, "caption_justify": "left", "pad_edge": False}
 STYLE |= {"padding": (0, 1, 0, 0), "show_edge": False}
 
@@ -88,6 +91,9 @@ def caption(evaluation: Evaluation) -> str:
             f"{'' if difference.is_exact else f', paired by {difference.num_seeds} seeds'}: "
             f"{difference.difference:z.3f} ({ends_text(difference)})"
         )
+    if evaluation.stops:
+        lines += [f"played: {text}" for text in evaluation.stops]
+        lines.append(ANY_TIME)
     if not all(
         difference.is_exact
         for difference in (*evaluation.partners, *evaluation.differences)

@@ -1,37 +1,99 @@
-"""Several processes: whether weights are split, and failures that all of them hear of."""
+"""Several processes: whether weights are split, and long work of one that the others wait for.
+
+A collective call of training ends a run after `ddp_timeout` (30 minutes). What one process does alone,
+such as a measurement, may take longer. So the calls here have a group of their own, over gloo, which waits
+for a week.
+"""
 
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from datetime import timedelta
+from functools import cache
+from itertools import zip_longest
+from typing import Any, Protocol, TypeVar
+
+Value = TypeVar("Value")
+PATIENCE = timedelta(days=7)
+
+
+def num_processes() -> int:
+    """How many processes exchange data; 1 before they have joined."""
+    # torch takes a second, and checks of settings do not import it
+    import torch.distributed as dist
+
+    is_joined = dist.is_available() and dist.is_initialized()
+    return dist.get_world_size() if is_joined else 1
+
+
+def is_main_process() -> bool:
+    """Whether this process writes files, and does what one alone has to do."""
+    if num_processes() == 1:
+        return True
+    import torch.distributed as dist
+
+    return dist.get_rank() == 0
+
+
+@cache
+def _patient_group() -> Any:
+    """A group of all processes; each has to ask for it first at the same point."""
+    import torch.distributed as dist
+
+    return dist.new_group(backend="gloo", timeout=PATIENCE)
+
+
+def share_of(items: Sequence[Value]) -> Sequence[Value]:
+    """The items that are this process's to do."""
+    if num_processes() == 1:
+        return items
+    import torch.distributed as dist
+
+    return items[dist.get_rank() :: num_processes()]
+
+
+def gather_shares(values: Sequence[Value]) -> list[Value]:
+    """What all processes made of their shares, in the order of the items."""
+    shares = gather_patiently(values)
+    return [value for column in zip_longest(*shares) for value in column][
+        : sum(map(len, shares))
+    ]
+
+
+def gather_patiently(value: Value) -> list[Value]:
+    """The values of all processes, which may come long after each other."""
+    if num_processes() == 1:
+        return [value]
+    import torch.distributed as dist
+
+    values: list[Any] = [None] * num_processes()
+    dist.all_gather_object(values, value, group=_patient_group())
+    return values
 
 
 @contextmanager
 def raised_everywhere() -> Iterator[None]:
-    """Makes all processes raise the errors of the main process in this context.
+    """Makes all processes raise an error of one of them in this context.
 
-    All of them have to enter it, and leave it after the main one's work is done. Without
-    this the others would wait for the main one.
+    All of them have to enter it, and leave it after the work of all is done, however long
+    that takes.
 
     Raises:
-        Exception: in the other processes, of the main one's type and with its message; a
+        Exception: in the other processes, of the first failure's type and with its message; a
             RuntimeError that names the type, if the exception cannot be sent.
     """
-    # accelerate imports torch, which checks of settings do not
-    from accelerate.utils import broadcast_object_list
-
     failure: Exception | None = None
     try:
         yield
     except Exception as error:  # raised again below
         failure = error
-    failures = [None if failure is None else sendable(failure)]
-    broadcast_object_list(failures)
+    failures = gather_patiently(None if failure is None else sendable(failure))
     if failure is not None:
         raise failure
-    if failures[0] is not None:
-        raise failures[0]
+    for other_failure in failures:
+        if other_failure is not None:
+            raise other_failure
 
 
 def sendable(error: Exception) -> Exception:

@@ -8,7 +8,11 @@ draws with `Console`.
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import (
+    IO,
+    Any,
+    TextIO,
+)
 
 import rich.console
 from rich.segment import Segment
@@ -48,7 +52,7 @@ class PrintableStream:
     Bars of other packages begin and end what they write with a carriage return, which stays.
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = stream
 
     def write(self, text: str) -> int:

@@ -13,6 +13,7 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO, get_args, get_origin, get_type_hints
 
+from arena_envs.checks import JSON
 from arena_envs.game import AnyGame
 from arena_envs.transforms import innermost
 from arena_wrappers.locks import lock_of
@@ -61,6 +62,7 @@ class Generation:
         prompt_ids: token ids of its prompt, if the model reports them.
         token_ids: token ids of `text`.
         logprobs: log-probabilities of these tokens.
+        entropies: entropies of their distributions, in nats; None if the model reports none.
         parent: index, within the turn, of the generation that it answers; -1 for none.
         messages: its prompt.
     """
@@ -72,6 +74,7 @@ class Generation:
     logprobs: Sequence[float] = ()
     parent: int = -1
     messages: Sequence[Message] = ()
+    entropies: Sequence[float] | None = None
 
 
 @dataclass  # not frozen, which takes three times as long to make
@@ -248,7 +251,7 @@ def storable(text: str) -> str:
     return text.encode(code, errors).decode(code, errors)
 
 
-def as_list(values: Any) -> Any:
+def as_list(values: Iterable[Any] | None) -> Any:
     """A list, as JSON can hold it, of a sequence or an array."""
     if values is None or type(values) is list:
         return values
@@ -268,11 +271,11 @@ def params_of(game: AnyGame) -> dict[str, Any]:
 Check = Callable[[Any], bool]
 
 
-def _is_int(value: Any) -> bool:
+def _is_int(value: JSON) -> bool:
     return type(value) is int  # True is no integer
 
 
-def _is_finite_dict(value: Any) -> bool:
+def _is_finite_dict(value: JSON) -> bool:
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:
@@ -280,11 +283,11 @@ def _is_finite_dict(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: JSON) -> bool:
     return _is_int(value) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _is_message(value: Any) -> bool:
+def _is_message(value: JSON) -> bool:
     return (
         isinstance(value, dict)
         and value.keys() == {"role", "content"}
@@ -292,11 +295,11 @@ def _is_message(value: Any) -> bool:
     )
 
 
-def _is_action(value: Any) -> bool:
+def _is_action(value: JSON) -> bool:
     return type(value) in (int, str)
 
 
-def _is_rewards(value: Any) -> bool:
+def _is_rewards(value: JSON) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
 

@@ -166,7 +166,11 @@ def pot_table(seat_chips: Sequence[int], folded: Sequence[bool]) -> Table:
     return Table(f"pot of {sum(seat_chips)} chips{gone}", ("seat", "paid"), rows)
 
 
-def betting_shapes(betting: Betting, names: Sequence[str], history: Any) -> list[Any]:
+def betting_shapes(
+    betting: Betting,
+    names: Sequence[str],
+    history: Sequence[Sequence[tuple[int, int]]],
+) -> list[Any]:
     """The actions of each round, and the pot."""
     tracks = [
         taken_track(name, [(seat, NAMES[action]) for seat, action in actions])

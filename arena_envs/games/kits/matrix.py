@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
 from itertools import product
-from typing import Any, NamedTuple
+from typing import (
+    Any,
+    NamedTuple,
+)
 
 from arena_envs.game import (
     TERMINAL,
@@ -34,7 +37,7 @@ MAX_PLAYERS, MAX_CELLS, MAX_NAME, MAX_PAYOFF = 8, 256, 20, 1e9
 NAME = re.compile(r"[\w'+%&-]+(?: [\w'+%&-]+)*", re.ASCII)
 
 
-def checked_shape(payoffs: Any) -> tuple[int, ...]:
+def checked_shape(payoffs: Sequence[Any]) -> tuple[int, ...]:
     """Number of actions of each seat, after checks of the table."""
     sizes, level = [], payoffs
     while isinstance(level, tuple) and level:
@@ -65,7 +68,7 @@ def _fits(level: Any, sizes: Sequence[int]) -> bool:
     return all(_fits(part, sizes[1:]) for part in level)
 
 
-def check_names(actions: Any, shape: Sequence[int]) -> None:
+def check_names(actions: Sequence[str | Sequence[str]], shape: Sequence[int]) -> None:
     """Raises ValueError for names that do not fit the table or cannot be told apart."""
     shared = isinstance(actions, tuple) and all(
         isinstance(name, str) for name in actions
@@ -303,7 +306,7 @@ def _number(value: float) -> str:
     return f"{value:.10g}"
 
 
-def _cell(payoffs: Any, choices: Sequence[int]) -> Any:
+def _cell(payoffs: Sequence[Any], choices: Sequence[int]) -> Any:
     for action in choices:
         payoffs = payoffs[action]
     return payoffs

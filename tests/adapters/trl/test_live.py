@@ -71,38 +71,39 @@ def test_it_learns_kuhn_poker(example, model, tmp_path, record_property) -> None
     assert rewards[-1] > rewards[0] + 0.1
 
 
-def test_the_trainer_of_data_md_learns_from_our_advantages(model, tmp_path) -> None:
+def test_the_trainer_learns_from_the_credit_of_turns(model, tmp_path) -> None:
+    """`mars_loo` with pools of groups, computed again from the rewards of the turns."""
     from functools import partial
 
-    from trl import GRPOConfig
+    from trl import GRPOConfig, GRPOTrainer
 
+    from arena_credit.hooks.trl import with_credit
     from arena_trainers.lm import learner_of
     from arena_wrappers.adapters.trl import episode_return, rollout_func, starts
 
-    page = (HERE.parents[3] / "docs" / "data.md").read_text(encoding="utf-8")
-    (block,) = [b for b in page.split("```python\n") if "GRPOTrainer)" in b]
-    exec(block.split("```")[0], names := {})
     seen = []
 
-    class Watched(names["Trainer"]):  # type: ignore[valid-type,misc,name-defined]
+    class Watched(with_credit(GRPOTrainer, "mars_loo", pool=("group", "seat"))):  # type: ignore[misc]
         def _generate_and_score_completions(self, inputs):
             scored = super()._generate_and_score_completions(inputs)
-            paid = list(self._logs["rewards"]["episode_return"])
-            seen.append((paid, scored["advantages"].tolist()))
+            seen.append((self._turn_rewards, list(self._logs["advantages"])))
             return scored
 
     size = {"max_steps": 2, "per_device_train_batch_size": 16, "num_generations": 8}
     args = GRPOConfig(str(tmp_path), report_to="none", **size, **SMALL)
     play = rollout_func("kuhn_poker", partial(learner_of, max_new_tokens=16))
-    data = starts(range(20))
-    Watched(model, episode_return, args, data, rollout_func=play).train()
+    Watched(model, episode_return, args, starts(range(20)), rollout_func=play).train()
     assert len(seen) == 2
-    for paid, advantages in seen:
-        wanted = []
+    for paid, means in seen:
+        assert {len(rewards) for rewards in paid} == {1, 2}
         for start in (0, 8):
-            group = paid[start : start + 8]
-            wanted += [value - (sum(group) - value) / 7 for value in group]
-        assert advantages == pytest.approx(wanted, abs=1e-5)
+            to_go = [
+                [sum(r[k:]) for k in range(len(r))] for r in paid[start : start + 8]
+            ]
+            for row, own in enumerate(to_go):
+                others = [x for k, r in enumerate(to_go) if k != row for x in r]
+                expected = sum(own) / len(own) - sum(others) / len(others)
+                assert means[start + row] == pytest.approx(expected, abs=1e-5)
 
 
 def test_log_probabilities_are_those_of_the_tokens(example, model, tmp_path) -> None:

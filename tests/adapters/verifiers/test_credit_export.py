@@ -9,6 +9,7 @@ import pytest
 
 import arena_credit as credit
 import arena_envs
+from arena_credit.hooks.verifiers import annotate
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 trace = pytest.importorskip("verifiers.v1.trace")
@@ -88,22 +89,28 @@ def advantages(traces):
     return [[node.advantages for node in found.nodes] for found in traces]
 
 
-def test_for_prime_rl_annotates_their_traces_as_export_does(bare):
+def episodes_of(traces):
+    """One episode for each two traces, as `bare` has two seats."""
+    task = SimpleNamespace(hash="start")
+    pairs = zip(traces[::2], traces[1::2], strict=True)
+    return [SimpleNamespace(traces=pair, task=task, group=None) for pair in pairs]
+
+
+def test_annotate_writes_into_their_traces_what_export_has(bare):
     traces, expected = bare
-    group = [SimpleNamespace(traces=traces)]
-    asyncio.run(credit.for_prime_rl("rloo")(None, group))
+    annotate(episodes_of(traces), "rloo")
     assert advantages(traces) == expected
 
 
-def test_prime_rl_scores_a_group_by_the_registered_algorithm(bare, monkeypatch):
+def test_prime_rl_scores_a_group_by_the_algorithm_in_use(bare, monkeypatch):
     algo = pytest.importorskip("prime_rl.orchestrator.algo", reason="wants Python 3.12")
     from prime_rl.configs.algorithm import GRPOAlgoConfig
 
-    hook = {"score_group": credit.for_prime_rl("rloo")}
-    monkeypatch.setitem(
-        algo.ALGORITHM_CLASSES, "grpo", type("Turns", (algo.Algorithm,), hook)
-    )
+    from arena_credit.hooks.prime_rl import use
+
+    monkeypatch.setattr(algo, "ALGORITHM_CLASSES", {**algo.ALGORITHM_CLASSES})
+    use("rloo")
     traces, expected = bare
     turns = algo.build_algorithm(GRPOAlgoConfig(), None)
-    asyncio.run(turns.finalize_group([SimpleNamespace(traces=traces)]))
+    asyncio.run(turns.finalize_group(episodes_of(traces)))
     assert advantages(traces) == expected

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 import arena_envs
 from arena_eval import evaluate
 from arena_wrappers.records import EpisodeLog
+
+serving = runpy.run_path(str(Path(__file__).parents[2] / "endpoint.py"))["serving"]
 
 
 def test_eval_prints_what_evaluate_finds(tmp_path: Path, arena_here: Any) -> None:
@@ -77,7 +80,7 @@ def test_an_endpoint_that_never_replies_is_an_error(
     done = arena_here("eval", names[0], "kuhn_poker", "-a", names[1], "-n", "2")
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr.startswith("error: all 2 episodes of ")
+    assert "\nerror: all 2 episodes of " in done.stderr
     assert f"lost: policy {dead[4:]!r} gave no reply: the connection" in done.stderr
     assert "; start the server or correct the URL" in done.stderr
 
@@ -239,3 +242,22 @@ def test_an_endpoint_that_is_down_leaves_a_submission_to_go_on_with(
     assert "episodes were lost" in done.stderr
     assert "the same command goes on" in done.stderr
     assert '"cell"' not in out.read_text()
+
+
+def test_what_an_endpoint_needs_is_said_before_it_is_asked_and_its_budget_holds(
+    arena_here, tmp_path
+):
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[m]\nprompt = 10\nreply = 100\n")
+    with serving() as server:
+        arguments = ("eval", f"api:m@{server.url}", "kuhn_poker", "--prices", prices)
+        run = arena_here(*arguments, "--max-cost", "0.1", "--json")
+        assert run.returncode == 0
+        assert len(server.requests) <= 50  # 0.002 each
+        expected, used = run.stderr.splitlines()[:2]
+        assert expected.startswith("expects about ")
+        assert f"used {len(server.requests)} calls" in used
+        assert json.loads(run.stdout)["stops"]
+        num = len(server.requests)
+        refused = arena_here(*arguments, "--max-cost", "0.0001")
+        assert (refused.returncode, len(server.requests)) == (2, num)

@@ -36,7 +36,7 @@ def test_the_command_prints_it_for_games_and_recipes(tmp_path):
     better = {"settings": "credit: rloo", "take": "rloo", "lead": "rloo"}
     gains = {
         "rloo": Difference(0.2, 0.01, 0.0),
-        "random_effects": Difference(0, 0.01, 1),
+        "control_variates": Difference(0, 0.01, 1),
     }
     own = kuhn._replace(**better, gains=gains)
     write_advice(tmp_path / "advice.json", Advice([own, small], shipped.limits))
@@ -47,7 +47,7 @@ def test_the_command_prints_it_for_games_and_recipes(tmp_path):
         in by_game
     )
     by_recipe = suggested("--recipe", "kuhn-tiny", *where).output
-    assert "The recipe's random_effects gains +0.000" in by_recipe
+    assert "The recipe's control_variates gains +0.000" in by_recipe
     assert by_recipe.splitlines()[0] == by_game.splitlines()[0] + ", groups of 8"
     recipe = tmp_path / "pairs.yaml"
     recipe.write_text("games: [kuhn_poker]\nnum_generations: 2\n")

@@ -541,6 +541,7 @@ def test_an_evaluation_is_json():
         "warnings": list(found.warnings),
         "partners": [],
         "differences": [],
+        "stops": [],
     }
     assert read["rows"][0]["opponent"] == "self"
 

@@ -65,6 +65,7 @@ def test_a_start_has_one_assignment_and_the_seat_that_learns_changes(
     trainer = matched(
         episodes_per_step=32,
         num_generations=4,
+        credit="random_effects",
         credit_args={"pool": ["game", "seat", "opponent"]},
     )
     generated(trainer)
@@ -100,6 +101,7 @@ def test_opponents_are_numbered_by_who_plays_the_other_seats(matched, generated)
     trainer = matched(
         opponents={"mixture": {"weights": weights}},
         episodes_per_step=32,
+        credit="random_effects",
         credit_args={"pool": ["game", "opponent"]},
     )
     generated(trainer)

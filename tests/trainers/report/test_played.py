@@ -120,7 +120,7 @@ def test_each_payoff_of_a_tournament_opens_the_episodes_of_the_two(tmp_path):
     assert [row[0] for row in ranking.rows] == list(found.games[0].ranking)
     assert ranking.notes[0].startswith("ordered by Nash average, then return; ")
     best = found.games[0].means[names.index(found.games[0].ranking[0])]
-    assert ranking.rows[0][3].endswith(f" ({best.low:z.3f} to {best.high:z.3f})")
+    assert ranking.rows[0][4].endswith(f" ({best.low:z.3f} to {best.high:z.3f})")
     sources = [line.source for line in read.episodes]
     assert sources.count("kuhn_poker-v0: first and random") == 2
     assert read.left == len(out.read_text().splitlines()) - 1 - len(sources)

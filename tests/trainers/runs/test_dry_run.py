@@ -50,7 +50,12 @@ def method(**changes):
     config = known_config("Qwen/Qwen3-0.6B", None)
     weights, _ = count_weights(config)
     given = {"adapter": 0, "weight_bytes": 2, "has_start": False, "reference": False}
-    given |= {"checkpointing": False, "engine": False, "rescored": False}
+    given |= {
+        "autocast": False,
+        "checkpointing": False,
+        "engine": False,
+        "rescored": False,
+    }
     given |= {"max_tokens": None, "on_cpu": False}
     return memory.Method(config, weights, **(given | changes))
 
@@ -62,9 +67,13 @@ def test_the_figures_of_qwen3_are_those_worked_by_hand():
     assert count_weights(config, adapter) == (596_049_920, 10_092_544)
     # keys and values, 28 layers, 8 heads of 128 numbers of 2 bytes
     assert method().kv_bytes == 2 * 28 * 8 * 128 * 2 == 114_688
-    full, lora = memory.play_memory(method()), memory.play_memory(method(adapter=1000))
-    assert full["weights"] == 2 * 596_049_920  # 1.11 GiB
+    lora = memory.play_memory(method(adapter=1000))
+    full = memory.play_memory(method(weight_bytes=4, autocast=True))
+    assert lora["weights"] == 2 * 596_049_920  # 1.11 GiB
+    assert full["weights"] == 2 * lora["weights"]
     assert full["gradients and AdamW"] == 3 * full["weights"]
+    assert full["weights in half precision"] == lora["weights"]
+    assert "weights in half precision" not in lora
     assert lora["gradients and AdamW"] == 12 * 1000
     assert memory.start_memory(method())["weights"] == 4 * 596_049_920
 

@@ -99,7 +99,7 @@ def test_results_say_what_was_reached_and_by_what(run_folder):
     assert (results["games"], results["model"]) == (["kuhn_poker"], "tiny")
     assert (results["recipe"], results["seed"]) == ("kuhn-tiny", 1)
     assert results["credit"] == {
-        "estimator": "random_effects",
+        "estimator": "control_variates",
         "args": {},
         "critic": None,
         "within_turn": "uniform",
@@ -133,7 +133,7 @@ def test_training_groups_are_kept_at_each_logging_step(run_folder):
     assert len({rollout.episode.seed for rollout in rollouts}) == 2
     for episode, credit in rollouts:
         replay(episode)
-        assert all(entry.estimator == "random_effects" for entry in credit)
+        assert all(entry.estimator == "control_variates" for entry in credit)
 
 
 def test_the_lines_that_a_run_prints_at_its_end_work(run_folder, monkeypatch, capfd):
@@ -416,10 +416,10 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--part_weights", "{gme: 1}"], "did you mean 'game'"),
         (
             ["--within_turn", "values"],
-            "'random_effects' with within_turn='values' needs",
+            "'control_variates' with within_turn='values' needs",
         ),
         (["--credit_args", "mars"], "want dict as credit_args, got 'mars'"),
-        (["--credit_args", "{pool: [sea]}"], "'sea'"),
+        (["--credit", "mars", "--credit_args", "{pool: [sea]}"], "'sea'"),
         (["--seed", "99999999999999999999"], "want seed from 0 to 2**32 - 1"),
         (["--temperature", "0"], "want temperature above 0, got 0.0"),
         (["--learning_rate", "nan"], "want learning_rate of at least 0, got nan"),
@@ -546,3 +546,16 @@ def test_an_edited_config_is_refused_with_the_difference(
     (copy,) = (line for line in error.split("(") if line.startswith("cp "))
     shutil.copy(*shlex.split(copy.partition(";")[0])[1:])
     assert read_config(folder) == settings
+
+
+def test_a_run_need_not_measure_its_start(arena_here, tmp_path):
+    run = tmp_path / "run"
+    options = [*SMALL, "--measure_start", "false", "--output-dir", run]
+    assert arena_here("train", *options).returncode == 0
+    results = json.loads((run / "results.json").read_text())
+    assert results["nash_conv"]["warm_start"] is None
+    assert results["nash_conv"]["final"] is not None
+    (outcome,) = results["outcomes"].values()
+    names = [stage["name"] for stage in outcome["stages"]]
+    assert names == ["uniform random", "after self-play"]
+    assert read_metrics(run / "metrics.jsonl")[0]["step"] > 0

@@ -69,7 +69,7 @@ REFUSED = [
         ],
         "want save_steps divisible by 2",
     ),
-    (["--credit", "random_effects", "--critic", "exact"], "give a credit that does"),
+    (["--credit", "control_variates", "--critic", "exact"], "give a credit that does"),
     (
         ["--credit", "gae", "--critic", "features(hidden_size=0)"],
         "want an integer hidden_size from 1 to 10000, got 0",

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from arena_eval.tournament import PairOutcome, fit_elo, nash_average, rate
+from arena_eval.tournament import (
+    PairOutcome,
+    fit_elo,
+    nash_average,
+    play_tournament,
+    rate,
+)
+from arena_eval.tournament.round_robin import resampled_ratings, tournament_tables
 
 CYCLE = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]], float)
 
@@ -170,3 +177,36 @@ def test_no_other_equilibrium_is_more_even():
 def test_what_is_no_matrix_is_refused(payoffs):
     with pytest.raises(ValueError, match="want"):
         nash_average(payoffs)
+
+
+def noisy_scores(payoffs, num_seeds, noise):
+    draws = np.random.default_rng(4).normal(0, noise, (*payoffs.shape, num_seeds))
+    scores = payoffs[:, :, None] + draws
+    return scores - scores.transpose(1, 0, 2)  # zero-sum, and so twice the payoffs
+
+
+def test_the_bootstrap_of_nash_averages_tells_apart_what_the_seeds_tell_apart():
+    payoffs = np.array([[0, 0.1, 1], [-0.1, 0, 1], [-1, -1, 0]])
+    few, many = (
+        np.quantile(resampled_ratings(noisy_scores(payoffs, n, 1.0)), [0.025, 0.975], 0)
+        for n in (20, 4000)
+    )
+    assert few[1, 1] == 0, "with few seeds the second may be as good as the first"
+    assert many[1, 1] < 0
+    assert many[0, 1] < -0.2 < many[1, 1]
+    assert few[1, 2] < -0.5, "the third is worse than both"
+
+
+def test_policies_that_few_seeds_do_not_tell_apart_share_a_rank():
+    names = ["constant:0", "constant:1", "cfr:10"]
+    (few,) = play_tournament(names, ["kuhn_poker"], 6).games
+    assert few.ranks == (1, 1, 1)
+    (table,) = [
+        table
+        for table in tournament_tables(play_tournament(names, ["kuhn_poker"], 6))
+        if "Ranking" in str(table.title)
+    ]
+    ranks = next(column for column in table.columns if column.header == "rank")
+    assert [*ranks.cells] == ["1", "1", "1"]
+    (sure,) = play_tournament(["minimax", "random"], ["tic_tac_toe"], 20).games
+    assert sure.ranks == (1, 2)

@@ -1,5 +1,11 @@
 """Each distinct row runs once, in chunks: the gradient is TRL's for every loss and bound."""
 
+import ctypes
+import gc
+import re
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -119,10 +125,12 @@ def test_the_gradient_is_that_of_all_rows_at_once(make_trainer, options, beta):
         assert got_loss == pytest.approx(loss, abs=1e-6)
 
 
+@pytest.mark.parametrize("checkpointing", [False, True])
 def test_what_memory_holds_is_not_run_again_and_the_gradient_has_the_same_bits(
-    make_trainer, memory
+    make_trainer, memory, checkpointing
 ):
-    trainer = make_trainer(episodes_per_step=16, beta=0.3)
+    options = {"episodes_per_step": 16, "gradient_checkpointing": checkpointing}
+    trainer = make_trainer(**options, beta=0.3)
     (batch,) = micro_batches(trainer)
     moved(trainer)
     shapes, found = shapes_run(trainer.model), []
@@ -148,7 +156,10 @@ def shapes_run(*models):
 
 
 def test_equal_rows_run_once_and_rows_without_gradient_not_at_all(make_trainer):
-    pool = {"credit_args": {"pool": ["group", "seat"]}}  # pairs of equal return: 0
+    pool = {
+        "credit": "random_effects",
+        "credit_args": {"pool": ["group", "seat"]},
+    }  # pairs of equal return: 0
     trainer = make_trainer(episodes_per_step=32, **pool)
     (batch,) = micro_batches(trainer)
     shapes = shapes_run(trainer.model)
@@ -217,6 +228,48 @@ def test_the_vocabulary_is_scored_at_replies_alone(make_trainer, monkeypatch):
         s < inputs["input_ids"].numel() / 2
         for s, inputs in zip(scored, run, strict=True)
     )
+
+
+def peak_memory(run):
+    """Kilobytes by which a call raises the resident memory of this process at its peak.
+
+    Bytes of live tensors would not show what many of different sizes leave unusable.
+    """
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+    before = status_kilobytes("VmRSS")
+    run()
+    return status_kilobytes("VmHWM") - before
+
+
+def status_kilobytes(name):
+    return int(
+        re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1]
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_joining_4000_rows_takes_less_than_half_of_their_logits_and_states(
+    make_trainer, memory
+):
+    trainer = make_trainer(max_tokens_per_forward=8192)
+    memory(2**40)  # nothing runs again
+    forward = trainer.forward
+    ids = torch.randint(4, 14, (4000, 9), generator=torch.Generator().manual_seed(0))
+    rows = ids, torch.ones_like(ids)
+
+    def score_and_learn():
+        forward.score(trainer.model, *rows, 8, False).logprobs.sum().backward()
+
+    def learn_from_each_chunk():
+        chunks = forward._chunks(trainer.model, rows, 8)
+        scores = [forward._score_chunk(trainer.model, c, False)[0] for c in chunks]
+        sum(of_chunk.sum() for of_chunk in scores).backward()
+
+    learn_from_each_chunk()  # makes what stays, such as gradients
+    logits_and_states = peak_memory(learn_from_each_chunk)
+    assert peak_memory(score_and_learn) < 1.5 * logits_and_states
 
 
 def test_padding_does_not_tell_rows_apart():

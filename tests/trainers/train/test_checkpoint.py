@@ -83,7 +83,7 @@ def test_a_trainer_of_another_estimator_does_not_resume(make_trainer, tmp_path):
     options = {"max_steps": 1, "save_strategy": "steps", "save_steps": 1}
     make_trainer(output_dir=str(tmp_path / "one"), **options).train()
     other = make_trainer(output_dir=str(tmp_path / "other"), credit="rae", **options)
-    with pytest.raises(ValueError, match="credit 'rae', got one of 'random_effects'"):
+    with pytest.raises(ValueError, match="credit 'rae', got one of 'control_variates'"):
         other.train(resume_from_checkpoint=str(tmp_path / "one" / "checkpoint-1"))
 
 

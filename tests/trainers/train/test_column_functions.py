@@ -216,12 +216,12 @@ def one(*_):
         (
             {},
             {"stratum": one},
-            "credit 'random_effects' does not read 'stratum'; leave it",
+            "credit 'control_variates' does not read 'stratum'; leave it",
         ),
         (
             {},
             {"rewards.judge": one},
-            "credit 'random_effects' does not read 'rewards.judge'",
+            "credit 'control_variates' does not read 'rewards.judge'",
         ),
         (
             {"credit": "archer"},
@@ -281,7 +281,10 @@ def test_columns_are_checked_at_the_start(settings, overrides, columns, message)
             {"credit": "stratified_grpo", "credit_args": {"strata": ["stratum"]}},
             ["stratum"],
         ),
-        ({"credit_args": {"pool": ["game", "stratum"]}}, ["stratum"]),
+        (
+            {"credit": "random_effects", "credit_args": {"pool": ["game", "stratum"]}},
+            ["stratum"],
+        ),
         (
             {"credit": "flow_grpo", "credit_args": {"outcome": "judge"}},
             ["rewards.judge"],

@@ -93,7 +93,7 @@ def test_a_turn_without_the_column_is_refused():
 
 
 def test_columns_that_are_not_read_are_not_collected(make_trainer, generated):
-    trainer = make_trainer()
+    trainer = make_trainer(credit="mars")
     generated(trainer)
     turns = trainer.last_turns
     assert (turns.state_key, turns.action, turns.tokens) == (None, None, None)
@@ -250,7 +250,7 @@ def test_they_train(make_trainer, name):
             "'adca' needs the column 'rewards.judge'.*no function supplies",
         ),
         (
-            {"credit_args": {"pool": ["game", "stratum"]}},
+            {"credit": "random_effects", "credit_args": {"pool": ["game", "stratum"]}},
             "needs the column 'stratum'.*columns={'stratum': 'my_module",
         ),
         (
@@ -260,13 +260,16 @@ def test_they_train(make_trainer, name):
         ({"credit": "archer"}, "or set columns={'value': 'my_module"),
         (
             {"within_turn": "values"},
-            "'random_effects' with within_turn='values' needs the column 'tokens.value'.*set critic='tokens'",
+            "'control_variates' with within_turn='values' needs the column 'tokens.value'.*set critic='tokens'",
         ),
         (
             {"credit": "aepo", "within_turn": "entropy"},
             "'aepo' credits tokens itself; want within_turn 'uniform', got 'entropy'",
         ),
-        ({"credit_args": {"pool": ["game", "seet"]}}, "want pool columns .*'seet'"),
+        (
+            {"credit": "random_effects", "credit_args": {"pool": ["game", "seet"]}},
+            "want pool columns .*'seet'",
+        ),
         ({"credit": "salt", "credit_args": {"pol": 1}}, "did you mean 'pool'"),
     ],
 )
@@ -364,7 +367,7 @@ def test_credit_within_turns_by_entropy_is_that_of_the_function(
     trainer = make_trainer(within_turn="entropy", temperature=0.8)
     batch = generated(trainer)
     turns, advantage = trainer.last_turns, trainer.last_credit.advantage
-    plain = estimate("random_effects", turns).advantage
+    plain = estimate("control_variates", turns).advantage
     wanted = by_token_entropy(plain, turns.num_tokens, turns.tokens["entropy"])
     np.testing.assert_allclose(advantage, wanted)
     assert np.abs(advantage - np.repeat(plain, turns.num_tokens)).max() > 1e-3

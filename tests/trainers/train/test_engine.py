@@ -1,15 +1,10 @@
 """What `use_vllm` refuses; what it does is in tests/engine."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from arena_envs.extras import is_installed
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.engines import check_installed
-from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.backends.vllm import VLLMBackend
-from arena_trainers.train import check_credit
 
 
 @pytest.fixture
@@ -89,19 +84,6 @@ def test_an_engine_of_another_version_is_refused(install, version):
 def test_engines_that_the_trainer_knows_are_taken(install, version):
     install(version)
     check_installed()
-
-
-@pytest.mark.parametrize("version", ["0.31.0"])
-def test_estimators_that_read_what_the_engine_does_not_give_are_refused(
-    install, settings, version
-):
-    install(version)
-    args = TurnGRPOConfig(**settings, use_vllm=True, within_turn="entropy")
-    with pytest.raises(ValueError, match=r"'tokens.entropy', and vLLM gives none"):
-        check_credit(args)
-    backend = VLLMBackend(SimpleNamespace(), lambda: None)
-    with pytest.raises(ValueError, match="vLLM gives no entropies"):
-        backend.generate([[1]], [0], Sampling(with_entropy=True))
 
 
 def test_token_ratios_are_truncated_where_a_row_holds_several_turns(settings):

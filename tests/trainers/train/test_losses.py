@@ -428,6 +428,20 @@ def test_the_reference_may_be_another_model(
         assert found[: len(own)].tolist() == pytest.approx(own.tolist(), abs=1e-5)
 
 
+def test_a_reference_of_another_model_is_as_trl_makes_one(make_trainer, model_folder):
+    """Of the learner's own folder, it trains the same, also if it follows the learner."""
+    options = {"beta": 0.1, "max_steps": 3, "sync_ref_model": True}
+    options |= {"ref_model_sync_steps": 2, "disable_dropout": True}
+    by_trl = make_trainer(**options)
+    other = {"model": str(model_folder)}
+    named = make_trainer(reference=other, **options)
+    expected, weights = weights_after(by_trl), weights_after(named)
+    expected += by_trl.ref_model.parameters()
+    weights += named.ref_model.parameters()
+    for one, other in zip(expected, weights, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+
+
 def test_a_reference_that_reads_other_tokens_is_refused(make_trainer, tmp_path):
     from arena_trainers.lm import LMPolicy
     from arena_trainers.runs import tiny_model, tiny_tokenizer

@@ -144,7 +144,7 @@ def test_the_table_explains_every_metric_and_no_other():
     found = {name.replace("against/x", "against/<opponent>") for name in found}
     found = {re.sub("invalid/.*", "invalid/<reason>", name) for name in found}
     of_critics = {"arena/critic_error", "arena/illegal_mass"}
-    of_the_loss = {"arena/rows_run", "arena/rows_dropped"}
+    of_the_loss = {"arena/rows_run", "arena/rows_dropped", "arena/moved_weights"}
     of_the_loss |= {"arena/sampling_gap/mean", "arena/sampling_gap/max"}
     of_suppliers = {"arena/<game>/player_<i>/reward/<part>"}
     of_the_filter = {
@@ -159,6 +159,7 @@ def test_the_table_explains_every_metric_and_no_other():
     given = ("/learner/", "/asynchronous/")
     of_the_loss |= {n for n in explained if any(part in n for part in given)}
     of_the_loss |= {"arena/loss/<term>", "arena/reward/<part>"}
+    of_the_loss |= {"arena/memory/bytes_per_token", "arena/memory/kept_tokens"}
     others = of_critics | of_the_loss | of_the_clock | of_the_filter | of_suppliers
     assert found == explained - others
     assert of_the_clock < explained

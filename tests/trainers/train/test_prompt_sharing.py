@@ -5,10 +5,10 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from arena_trainers.train.score.packing import (
+    joined_replies,
     may_share_prompts,
     model_inputs,
     packed_rows,
-    unpacked,
 )
 
 P, E = 0, 9  # padding, the end of a reply
@@ -57,13 +57,13 @@ def test_replies_behind_a_prompt_have_the_scores_of_their_own_rows(model_type):
     packed = packed_rows(IDS, MASK, 3, 100, share=True)
     assert [row.rows for row in packed] == [[0, 2], [1], [3]]  # all: too long
     scores = logprobs(model, model_inputs(packed))
-    found = unpacked((scores, scores), packed)
+    found = joined_replies([scores], [packed], 3)
     for i in range(len(IDS)):
         reply = int(MASK[i, -3:].sum())
         ids = IDS[i][MASK[i].bool()][None]
         row = {"input_ids": ids[:, :-1], "shift_labels": ids[:, -reply:]}
         alone = logprobs(model, row)[0]
-        torch.testing.assert_close(found[i][0], alone, atol=1e-6, rtol=0)
+        torch.testing.assert_close(found[i, :reply], alone, atol=1e-6, rtol=0)
 
 
 # Two conversations of three turns; each prompt extends the prompt and the reply before it.
@@ -87,12 +87,13 @@ def test_turns_whose_prompts_extend_each_other_share_the_longest(model_type):
     assert [sorted(row.rows) for row in packed] == [[0, 3, 4], [1, 2]]
     assert [len(row.prompt) for row in packed] == [5, 7]
     scores = logprobs(model, model_inputs(packed))
-    found = unpacked((scores, scores), packed)
+    found = joined_replies([scores], [packed], 3)
     for i, (prompt, reply) in enumerate(zip(CONVERSATION, REPLIES, strict=True)):
         row = torch.tensor([[*prompt, *reply]])
         labels = torch.tensor([reply])
         alone = logprobs(model, {"input_ids": row[:, :-1], "shift_labels": labels})
-        torch.testing.assert_close(found[i][0], alone[0], atol=1e-6, rtol=0)
+        size = len(reply)
+        torch.testing.assert_close(found[i, :size], alone[0], atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize(

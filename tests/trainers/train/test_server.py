@@ -146,10 +146,23 @@ class StandIn(ThreadingHTTPServer):
         with self.lock:
             backend = TransformersBackend(self.models[body["model"]], 0)
             # equal prompts take a shorter path
-            made = backend.generate([body["prompt"]] * 2, [body["seed"]] * 2, sampling)
+            steps = []
+            made = backend.generate(
+                [body["prompt"]] * 2,
+                [body["seed"]] * 2,
+                sampling,
+                lambda _, logprobs: steps.append(logprobs[0].tolist()),
+            )
+        logprobs = {"token_logprobs": made.logprobs[0]}
+        if num := body["logprobs"]:
+            assert body["return_tokens_as_token_ids"]
+            pairs = zip(made.token_ids[0], steps, strict=False)
+            logprobs["top_logprobs"] = [
+                likeliest(of, token, num) for token, of in pairs
+            ]
         choice = {
             "token_ids": made.token_ids[0],
-            "logprobs": {"token_logprobs": made.logprobs[0]},
+            "logprobs": logprobs,
             "finish_reason": "stop",
         }
         return {"model": body["model"], "choices": [choice]}
@@ -196,11 +209,29 @@ class SGLangStandIn(StandIn):
         asked = {"max_tokens": params["max_new_tokens"], **params}
         asked |= {"model": body.get("lora_path", "policy"), "prompt": body["input_ids"]}
         asked["seed"] = params["sampling_seed"]
+        num = body.get("top_logprobs_num", 0)
+        asked |= {"logprobs": num, "return_tokens_as_token_ids": True}
         (choice,) = self.v1_completions(asked)["choices"]
         ids, logprobs = choice["token_ids"], choice["logprobs"]["token_logprobs"]
         told = [[x, token, None] for x, token in zip(logprobs, ids, strict=True)]
         reason = {"type": "stop", "matched": 1}
-        return {"meta_info": {"output_token_logprobs": told, "finish_reason": reason}}
+        meta = {"output_token_logprobs": told, "finish_reason": reason}
+        if num := asked["logprobs"]:
+            tops = choice["logprobs"]["top_logprobs"]
+            meta["output_top_logprobs"] = [
+                [
+                    [x, int(key.removeprefix("token_id:")), None]
+                    for key, x in top.items()
+                ][:num]
+                for top in tops
+            ]
+        return {"meta_info": meta}
+
+
+def likeliest(logprobs, token, num):
+    """As vLLM returns them: the drawn token, and the likeliest ones."""
+    order = sorted(range(len(logprobs)), key=lambda i: -logprobs[i])[:num]
+    return {f"token_id:{i}": logprobs[i] for i in dict.fromkeys([*order, token])}
 
 
 def model_of(folder):

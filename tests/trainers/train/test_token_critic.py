@@ -129,7 +129,7 @@ def test_the_gradient_is_the_same_in_chunks(make_trainer, generated, monkeypatch
     for most in (None, 24):
         trainer = make_trainer(**POAD, **FAST, max_tokens_per_forward=most)
         set_head(trainer)
-        monkeypatch.setattr(trainer.forward, "_fits_memory", lambda _: False)
+        monkeypatch.setattr(trainer.forward.kept, "fits", lambda *_: False)
         inputs = generated(trainer)
         trainer.current_gradient_accumulation_steps = 1
         trainer._compute_loss(trainer.model, inputs).backward()

@@ -206,7 +206,7 @@ def test_a_resumed_critic_goes_on_bit_by_bit(whole_and_resumed):
     ("overrides", "message"),
     [
         ({"critic": "feature"}, "did you mean 'features'"),
-        ({"critic": "features"}, "credit 'random_effects' reads no values"),
+        ({"critic": "features"}, "credit 'control_variates' reads no values"),
         ({"credit": "gae"}, "set critic='features'"),
         (
             {"credit": "gae", "critic_args": {"num_steps": 3}},
@@ -218,7 +218,7 @@ def test_a_resumed_critic_goes_on_bit_by_bit(whole_and_resumed):
         ),
         (
             {"branch": {"num_candidates": 2}},
-            "does not support branch with credit 'random_effects'",
+            "does not support branch with credit 'control_variates'",
         ),
         (
             {"credit": "gigpo", "branch": {"num_candidates": 2}},
@@ -229,11 +229,12 @@ def test_a_resumed_critic_goes_on_bit_by_bit(whole_and_resumed):
         ({**TREES, "branch": {"turns": [0]}}, "want num_candidates in branch"),
         ({**TREES, "branch": 4}, "want dict as branch, got 4"),
         (
-            {"credit_args": {"pool": ["seat", "branch"]}},
+            {"credit": "random_effects", "credit_args": {"pool": ["seat", "branch"]}},
             "rollouts have no workers; choose",
         ),
         (
             {
+                "credit": "random_effects",
                 "credit_args": {"pool": ["group", "seat", "state_key"]},
                 "branch": {"num_candidates": 2},
             },

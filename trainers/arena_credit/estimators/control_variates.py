@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from arena_credit.batch import Floats, Ints
+from arena_credit.claims import UNBIASED, claims
 from arena_credit.estimators.levels import levels
 from arena_credit.estimators.slopes import (
     Block,
@@ -27,7 +28,7 @@ from arena_credit.pools import (
     return_moments,
     with_report,
 )
-from arena_credit.tokens import surprises
+from arena_credit.tokens import expected_squares, surprises
 from arena_credit.trajectories import (
     Trajectories,
     discounted_sums,
@@ -40,6 +41,16 @@ SHRINKAGE = Shrinkage()
 LEAST_SURPRISE = 1e-10  # mean square, in nats²; a smaller one is rounding
 
 
+@claims(
+    UNBIASED,
+    bootstraps=False,
+    shift=True,
+    groups_apart=False,
+    seats_apart=False,
+    singleton_pool="return",
+    noise=1.2,
+    max_ms=1500,
+)
 @needs(with_option={"surprise": ("num_tokens", "tokens.logprob", "tokens.entropy")})
 def control_variates(
     turns: Trajectories, *, discount: float = 1.0, surprise: bool = True
@@ -56,7 +67,8 @@ def control_variates(
     earlier surprise.
     Slopes are ridge regressions without the fold of the episode (up to 16 folds). A slope is
     used as far as its F statistic shows that it is not 0, and less for a row far from those
-    that it was fitted to. Means leave out the own episode or turn tree (`parent`).
+    that it was fitted to. Squares of surprise are at least what `expected_squares` tells, since
+    a small batch may hold none of the rare choices. Means leave out the own episode or turn tree (`parent`).
     `docs/credit/surprise.md` has all equations.
 
     Without the token columns `logprob` and `entropy`, m is 0 and the baseline remains. A third
@@ -113,11 +125,15 @@ def advantages(
 ) -> Floats:
     """float64[M]: the advantages of `control_variates`, with any shrinkage of slopes."""
     advantage = np.zeros(len(turns.row))
-    columns = surprises(turns) if surprise else np.zeros((len(turns.row), 0))
+    none = np.zeros((len(turns.row), 0))
+    columns = surprises(turns) if surprise else none
+    squares = expected_squares(turns) if surprise else none
     game = turns.column("game")
     for number in np.unique(game):
         rows = np.flatnonzero(game == number)
-        advantage[rows] = _of_game(turns, rows, columns[rows], discount, shrinkage)
+        advantage[rows] = _of_game(
+            turns, rows, columns[rows], squares[rows], discount, shrinkage
+        )
     return advantage
 
 
@@ -128,6 +144,7 @@ class _Seat(NamedTuple):
     first: int64[N], place of the first row of the trajectory. turn, tree, fold: int64[N].
     to_go, paid: float64[N], divided by `unit`, about the largest return. tolerance:
     float64[N], squares that rounding may have made of `paid`. surprise: float64[N, S].
+    square: float64[N, S], what the square of the surprise is expected to be, at least.
     blocks: the rows of each turn, whose numbers are `numbers`.
     """
 
@@ -142,6 +159,7 @@ class _Seat(NamedTuple):
     tolerance: Floats
     unit: float
     surprise: Floats
+    square: Floats
     blocks: list[Block]
     numbers: Ints
 
@@ -171,10 +189,11 @@ class _Sums(NamedTuple):
 
     total: float64[K or 1, N + 1], of all rows before a place. num_slopes, square: float64[K,
     T + 1], of a trajectory's turns before a turn: the fitted slopes in the sum, and the sum of
-    the squares of all slopes.
+    the squares of all slopes. expected: as total, of expected squares.
     """
 
     total: Floats
+    expected: Floats
     num_slopes: Floats
     square: Floats
 
@@ -183,6 +202,7 @@ def _of_game(
     turns: Trajectories,
     rows: Ints,
     surprise: Floats,
+    square: Floats,
     discount: float,
     shrinkage: Shrinkage,
 ) -> Floats:
@@ -191,7 +211,7 @@ def _of_game(
     The first pass finds slopes with sums of plain surprise. The second weighs these sums with
     the slopes found.
     """
-    seats = _seats(turns, rows, surprise, discount)
+    seats = _seats(turns, rows, surprise, square, discount)
     fitted: list[_TurnSlopes | None] = [None] * len(seats)
     if surprise.shape[1] > 0:
         plain: list[_Sums | None] = [_plain_sums(seat) for seat in seats]
@@ -213,7 +233,11 @@ def _of_game(
 
 
 def _seats(
-    turns: Trajectories, rows: Ints, surprise: Floats, discount: float
+    turns: Trajectories,
+    rows: Ints,
+    surprise: Floats,
+    square: Floats,
+    discount: float,
 ) -> list[_Seat]:
     """The seats of a game. Its trees are dealt to folds in their order, group by group."""
     reward, turn = turns.column("reward")[rows], turns.turn[rows]
@@ -258,6 +282,7 @@ def _seats(
                 tolerance=(ROUNDED * (earlier + whole / unit)) ** 2,
                 unit=unit,
                 surprise=surprise[places],
+                square=square[places],
                 blocks=blocks,
                 numbers=turn_numbers,
             )
@@ -288,9 +313,9 @@ def _blocks(
 
 def _plain_sums(seat: _Seat) -> _Sums:
     """Sums of the surprise of answers, for the first pass."""
-    total = np.cumsum(seat.surprise[None, :, -1], axis=1)
     return _Sums(
-        total=np.concatenate([np.zeros((1, 1)), total], axis=1),
+        total=_sums_before(seat.surprise[None, :, -1]),
+        expected=_sums_before(seat.square[None, :, -1]),
         num_slopes=np.zeros((seat.num_folds, seat.num_turns + 1)),
         square=np.tile(np.arange(seat.num_turns + 1.0), (seat.num_folds, 1)),
     )
@@ -300,24 +325,32 @@ def _sums(seat: _Seat, fitted: _TurnSlopes | None) -> _Sums | None:
     """Sums of the surprise times its slopes, for the second pass; None without surprise."""
     if fitted is None:
         return None
-    weighted = np.einsum("kns,ns->kn", fitted.slope[:, seat.turn], seat.surprise)
-    columns = (weighted, fitted.share.sum(-1), (fitted.slope**2).sum(-1))
-    before = np.zeros((len(weighted), 1))
+    slope = fitted.slope[:, seat.turn]
     return _Sums(
-        *(np.concatenate([before, np.cumsum(c, axis=1)], axis=1) for c in columns)
+        total=_sums_before(np.einsum("kns,ns->kn", slope, seat.surprise)),
+        expected=_sums_before(np.einsum("kns,ns->kn", slope**2, seat.square)),
+        num_slopes=_sums_before(fitted.share.sum(-1)),
+        square=_sums_before((fitted.slope**2).sum(-1)),
     )
+
+
+def _sums_before(values: Floats) -> Floats:
+    """float64[K, N + 1]: the sum of all values before each place."""
+    before = np.zeros((len(values), 1))
+    return np.concatenate([before, np.cumsum(values, axis=1)], axis=1)
 
 
 class _SurpriseColumns(NamedTuple):
     """Columns of a seat's regressions that are sums of surprise.
 
     past: float64[K or 1, N], of earlier turns of the trajectory. others: two for each other
-    seat (or for all, if there are many): its turns before and after this one. num_slopes,
-    square: float64[K, T] for each column, as in `_Sums`.
+    seat (or for all, if there are many): its turns before and after this one. expected:
+    as these columns, their squares. num_slopes, square: float64[K, T] of each, as in `_Sums`.
     """
 
     past: list[Floats]
     others: list[Floats]
+    expected: list[Floats]
     num_slopes: list[Floats]
     square: list[Floats]
 
@@ -328,9 +361,12 @@ def _columns(
     """The columns of one seat."""
     seat, mine = seats[index], sums[index]
     if mine is None:
-        return _SurpriseColumns([], [], [], [])
-    own = mine.total[:, :-1] - mine.total[:, seat.first]
+        return _SurpriseColumns([], [], [], [], [])
+    own, expected_own = (
+        total[:, :-1] - total[:, seat.first] for total in (mine.total, mine.expected)
+    )
     others: list[Floats] = []
+    expected: list[Floats] = []
     by_turn = [[mine.num_slopes[:, :-1]], [mine.square[:, :-1]]]
     for i, other in enumerate(seats):
         sum_of_other = sums[i]
@@ -343,18 +379,25 @@ def _columns(
             np.searchsorted(places, seat.play * span + turn)
             for turn in (0, seat.turn, span)
         )
-        total = sum_of_other.total
-        others += [total[:, here] - total[:, begin], total[:, end] - total[:, here]]
+        for columns, total in (
+            (others, sum_of_other.total),
+            (expected, sum_of_other.expected),
+        ):
+            columns += [
+                total[:, here] - total[:, begin],
+                total[:, end] - total[:, here],
+            ]
         turns = np.minimum(np.arange(seat.num_turns), other.num_turns)
-        for columns, sums_to in zip(by_turn, sum_of_other[1:], strict=True):
+        sums_by_turn = (sum_of_other.num_slopes, sum_of_other.square)
+        for columns, sums_to in zip(by_turn, sums_by_turn, strict=True):
             before = sums_to[:, turns]
             columns += [before, sums_to[:, -1:] - before]
     if len(others) > 2 * MAX_SEATS_APART:
-        others = _before_and_after(others)
+        others, expected = _before_and_after(others), _before_and_after(expected)
         by_turn = [
             [own_column, *_before_and_after(more)] for own_column, *more in by_turn
         ]
-    return _SurpriseColumns([own], others, *by_turn)
+    return _SurpriseColumns([own], others, [expected_own, *expected], *by_turn)
 
 
 def _before_and_after(columns: list[Floats]) -> list[Floats]:
@@ -389,6 +432,9 @@ def _backward(
     later = np.zeros((num_folds, len(seat.turn)))  # at the first row of a trajectory
     slopes_before = np.zeros(num_folds)
     least_square = _mean_square(seat)
+    predicts = (
+        fitted is not None or num_choices == 0
+    )  # the first pass is for slopes alone
     residuals: list[Floats] = []
     values: list[Floats] = []
     for block, turn in zip(seat.blocks[::-1], seat.numbers[::-1], strict=True):
@@ -401,7 +447,7 @@ def _backward(
             shrinkage,
             slopes_before,
         )
-        residual = value - predict(model)
+        residual = value - predict(model) if predicts else value
         explained = np.zeros_like(value)
         if num_choices > 0:
             here = slopes_of(model)
@@ -435,7 +481,8 @@ def _mean_square(seat: _Seat) -> Floats:
     training = seat.fold != np.arange(seat.num_folds)[:, None]
     square = seat.surprise**2
     num = training.astype(np.float64) @ (square > 0)
-    return np.asarray((training @ square) / np.maximum(num, 1), np.float64)
+    total = np.maximum(training @ square, training @ seat.square)
+    return np.asarray(total / np.maximum(num, 1), np.float64)
 
 
 def _of_block(
@@ -445,8 +492,6 @@ def _of_block(
     rows, num_folds, num_choices = block.rows, seat.num_folds, seat.surprise.shape[1]
     columns = [*seat.surprise[rows].T, seat.paid[rows]]
     columns += [column[:, rows] for column in (*sums.past, *sums.others)]
-    past = np.zeros(len(columns), bool)
-    past[num_choices : num_choices + 1 + len(sums.past)] = True
     inside = np.zeros((num_folds, len(columns)))
     least = np.full((num_folds, len(columns)), LEAST_SURPRISE)
     for i, (number, square) in enumerate(
@@ -454,14 +499,19 @@ def _of_block(
     ):
         inside[:, i] = number[:, turn]
         least[:, i] = LEAST_SURPRISE * square[:, turn]
+    squares = np.zeros((num_folds, len(columns)))
+    squares[:, :num_choices] = block.training @ seat.square[rows]
+    for i, expected in enumerate(sums.expected, num_choices + 1):
+        squares[:, i] = (block.training * expected[:, rows]).sum(1)
     tolerance = least * block.training.sum(1, keepdims=True)
     tolerance[:, num_choices] = block.training @ seat.tolerance[rows]
     shape = (num_folds, len(rows))
     return Columns(
         values=np.stack([np.broadcast_to(c, shape) for c in columns], axis=-1),
         num_choices=num_choices,
-        past=past,
+        num_past=1 + len(sums.past),
         tolerance=tolerance,
         slopes_inside=inside,
         least_square=least_square,
+        squares=squares,
     )

@@ -3,6 +3,7 @@
 import numpy as np
 
 from arena_credit.batch import Floats
+from arena_credit.claims import UNBIASED, claims
 from arena_credit.needs import needs
 from arena_credit.pools import (
     Credit,
@@ -21,6 +22,7 @@ from arena_credit.trajectories import (
 )
 
 
+@claims(UNBIASED, noise=1.2)
 @needs("value", "truncated")
 def gae(
     turns: Trajectories,
@@ -83,6 +85,7 @@ def gae(
     return with_value_pools(turns, value, advantage)
 
 
+@claims(UNBIASED)
 @needs("value", "truncated")
 def turn_ppo(
     turns: Trajectories, *, discount: float = 0.99, lambda_: float = 0.9
@@ -129,6 +132,7 @@ def turn_ppo(
     return gae(turns, discount=discount, lambda_=lambda_)
 
 
+@claims(UNBIASED, tokens=False)
 @needs("num_tokens", "tokens.value", "truncated", per_token=True)
 def bi_level_gae(
     turns: Trajectories,
@@ -209,6 +213,7 @@ def with_value_pools(turns: Trajectories, value: Floats, advantage: Floats) -> C
     return with_report(advantage, pools, stats)
 
 
+@claims(UNBIASED, tokens=False)
 @needs("num_tokens", "tokens.value", "truncated", per_token=True)
 def poad(
     turns: Trajectories,
@@ -289,6 +294,7 @@ def poad(
 ACTION_VALUES = ("td", "column")
 
 
+@claims(UNBIASED)
 @needs("value", "truncated")
 def archer(
     turns: Trajectories, *, action_value: str = "td", discount: float = 0.9
@@ -349,6 +355,7 @@ def archer(
     return with_value_pools(turns, value, advantage)
 
 
+@claims(UNBIASED, shift=True)
 @needs("value", "action_value")
 def counterfactual(turns: Trajectories) -> Credit:
     """Credits a turn with the exact value of its action minus that of its state (COMA).

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from arena_credit.batch import Floats, Ints
+from arena_credit.claims import UNBIASED, Z_SCORED, claims
 from arena_credit.needs import needs
 from arena_credit.pools import (
     Credit,
@@ -38,6 +39,7 @@ from arena_credit.trajectories import (
 )
 
 
+@claims(Z_SCORED, zero_sum=("group", "seat"))
 def episode(
     turns: Trajectories,
     *,
@@ -97,6 +99,7 @@ def episode(
     return scaled_credit(returns - stats.mean[pools.of], pools, stats, scale, eps)
 
 
+@claims(zero_sum=("game",), games_apart=True, tokens=True, singleton_pool="zero")
 def normalise_then_sum(
     turns: Trajectories,
     *,
@@ -158,6 +161,14 @@ def normalise_then_sum(
     return with_report(returns_to_go(turns, normal, discount), pools, stats)
 
 
+@claims(
+    Z_SCORED,
+    bias_two="scaled",
+    bias_infinite="exact",
+    bias_shared_chance="exact",
+    zero_sum=("group", "seat"),
+    noise=1.0,
+)
 def dr_grpo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Credit:
     """Credits every turn with its trajectory's return minus the mean of its pool (Dr.GRPO).
 
@@ -203,6 +214,7 @@ def dr_grpo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> 
     return episode(turns, pool=pool, scale="none")
 
 
+@claims(UNBIASED, bootstraps=False, shift=True, singleton_pool="return", noise=1.0)
 def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Credit:
     """Credits every turn with its trajectory's return minus the mean of the others (RLOO).
 
@@ -252,6 +264,7 @@ def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Cre
     return with_report(advantage, pools, stats)
 
 
+@claims(Z_SCORED, zero_sum=("group", "seat"))
 def flow_grpo(
     turns: Trajectories,
     *,
@@ -317,6 +330,7 @@ def flow_grpo(
     return with_report(advantage[turns.index], pools, stats)
 
 
+@claims(Z_SCORED, bias_infinite="zero", bias_shared_chance="zero")
 def grpo_passk(
     turns: Trajectories,
     *,
@@ -389,6 +403,7 @@ def grpo_passk(
 COUNTS = ("tokens", "turns")
 
 
+@claims(bias_infinite="scaled", bias_shared_chance="scaled", shift=True)
 def reinforce_plus_plus_baseline(
     turns: Trajectories,
     *,
@@ -469,6 +484,13 @@ def reinforce_plus_plus_baseline(
 METRICS = ("num_tokens", "num_turns", "entropy")
 
 
+@claims(
+    Z_SCORED,
+    bias_two="exact",
+    bias_infinite="direction",
+    bias_shared_chance="direction",
+    tokens=False,
+)
 @needs("num_tokens")
 def canon(
     turns: Trajectories,
@@ -562,6 +584,7 @@ def _metric(turns: Trajectories, metric: str) -> Floats:
 ORDERS = ("pre", "post")
 
 
+@claims(UNBIASED, bootstraps=False, groups_apart=False, singleton_pool="return")
 def rae(
     turns: Trajectories,
     *,
@@ -648,6 +671,14 @@ def rae(
     return with_report(advantage, pools, stats, next_state)
 
 
+@claims(
+    UNBIASED,
+    bias_two="scaled",
+    bootstraps=False,
+    zero_sum=("group", "team"),
+    seats_apart=False,
+    singleton_pool="zero",
+)
 @needs("team")
 def advevo_public_baseline(
     turns: Trajectories, *, pool: Sequence[str] = ("group", "team")
@@ -699,6 +730,7 @@ def advevo_public_baseline(
     return episode(turns, pool=pool, scale="none")
 
 
+@claims(Z_SCORED, zero_sum=("group",), shift=False, seats_apart=False)
 def matpo(
     turns: Trajectories,
     *,
@@ -810,6 +842,13 @@ MIN_ENTROPY = 1e-8  # of a token, before its logarithm is taken
 SMOOTH = 5.0  # from this |z-score| on, a pool is scored over trajectories
 
 
+@claims(
+    Z_SCORED,
+    bias_infinite="direction",
+    groups_apart=False,
+    seats_apart=False,
+    tokens=False,
+)
 @needs("num_tokens", "tokens.entropy", per_token=True)
 def aepo(
     turns: Trajectories,
@@ -880,6 +919,13 @@ def aepo(
     return base._replace(advantage=advantage * (1 + strength * z))
 
 
+@claims(
+    Z_SCORED,
+    bias_infinite="direction",
+    groups_apart=False,
+    seats_apart=False,
+    tokens=False,
+)
 @needs("num_tokens", "tokens.entropy", per_token=True)
 def hapo(
     turns: Trajectories,

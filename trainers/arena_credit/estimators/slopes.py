@@ -57,18 +57,35 @@ class Columns(NamedTuple):
     """The columns of a regression.
 
     values: float64[K, n, k]. num_choices: the first columns, about the turn itself, whose
-    slopes are wanted but which no prediction may use. past: bool[k], columns known before
-    the turn. tolerance: float64[K, k], sum of squares that rounding may have made of a column.
+    slopes are wanted but which no prediction may use. num_past: the next ones, known before
+    the turn; the others are about other seats. tolerance: float64[K, k], sum of squares that rounding may have made of a column.
     slopes_inside: float64[K, k], number of fitted slopes that a column is a sum of.
     least_square: float64[K, num_choices], least mean square for the ridge.
+    squares: float64[K, k], what the sum of squares of a column is expected to be, at least.
     """
 
     values: Floats
     num_choices: int
-    past: Bools
+    num_past: int
     tolerance: Floats
     slopes_inside: Floats
     least_square: Floats
+    squares: Floats
+
+    @property
+    def past_slice(self) -> slice:
+        return slice(self.num_choices, self.num_choices + self.num_past)
+
+    @property
+    def others_slice(self) -> slice:
+        return slice(self.num_choices + self.num_past, None)
+
+    @property
+    def past(self) -> Bools:
+        """bool[k]: which columns are known before the turn."""
+        past = np.zeros(self.values.shape[-1], bool)
+        past[self.past_slice] = True
+        return past
 
 
 class Regression(NamedTuple):
@@ -131,9 +148,10 @@ def fit(
     between = np.where(known, np.minimum(ratio, 1.0), 1.0)
     between[between < LEAST_BETWEEN] = 0.0
     freedom = np.where(between > 0, num - 1, within_freedom)
-    apart = (mean - centre[:, None])[:, block.group] * training
-    rows = within + np.sqrt(between)[:, None, None] * apart
-    products = rows.transpose(0, 2, 1) @ rows
+    # of the rows within + √λ (mean of the group - mean): those within a group add up to 0
+    products = within.transpose(0, 2, 1) @ within
+    apart = (mean - centre[:, None]) * np.sqrt(between[:, None] * size)[..., None]
+    products += apart.transpose(0, 2, 1) @ apart
     _add_ridge(products, columns, centre, block, num)
     room = np.floor((freedom - slopes_before) / shrinkage.rows)
     directions, coordinates, usable, unexplained = _eliminate(
@@ -163,19 +181,23 @@ def fit(
 def _add_ridge(
     products: Floats, columns: Columns, centre: Floats, block: Block, num: Floats
 ) -> None:
-    """Adds `RIDGE` rows of mean square to each column, in place.
+    """Adds to the squares of each column, in place: `RIDGE` rows, and what chance left out.
 
-    The mean of a choice's surprise is known to be 0; that of a column of the past is not.
+    The mean of a choice's surprise is known to be 0; that of a column of the past is not. If
+    none of these rows holds a rare choice, their squares are less than expected, and a slope by
+    them would be too steep for a row that does.
     """
     k = columns.values.shape[-1]
-    about = np.where(columns.past, centre[:, None, :k], 0.0)
-    off = (columns.values - about) * block.training[..., None]
-    square = (off**2).sum(1) / np.maximum(num, 1)[:, None]
+    total = np.einsum("knc,knc,kn->kc", columns.values, columns.values, block.training)
+    mean_square = num[:, None] * centre[:, :k] ** 2
+    square = np.where(columns.past, total - mean_square, total).clip(min=0.0)
+    square /= np.maximum(num, 1)[:, None]
     choices = slice(None, columns.num_choices)
     square[:, choices] = np.maximum(square[:, choices], columns.least_square)
     square *= np.where(columns.past, HISTORY_RIDGE, 1.0)
     diagonal = np.arange(k)
-    products[:, diagonal, diagonal] += RIDGE * square
+    missing = np.maximum(columns.squares - total, 0.0)
+    products[:, diagonal, diagonal] += RIDGE * square + missing
 
 
 def _eliminate(
@@ -219,20 +241,22 @@ def predict(model: Regression) -> Floats:
     made after the turn, and a leverage that depends on them would not have mean 0.
     """
     columns = model.columns
-    choice = np.arange(len(columns.past)) < columns.num_choices
-    off = columns.values - model.centre[:, None]
+    past, others = columns.past_slice, columns.others_slice
     turned = model.directions.transpose(0, 2, 1)
     f = np.maximum(model.f, TINY)[:, None]
     threshold = model.threshold[:, None]
-    past = np.where(columns.past, off, 0.0) @ turned
+
+    def along(part: slice) -> Floats:
+        off = columns.values[..., part] - model.centre[:, None, part]
+        return np.asarray(off @ turned[:, part], np.float64)
+
+    total = along(past)
     with np.errstate(over="ignore", invalid="ignore"):
-        factor = np.maximum(0, 1 - threshold * (1 + past**2) / f)
-    total = past * factor
-    others = ~columns.past & ~choice
-    if others.any():
-        factor = np.maximum(0, 1 - threshold / f)
-        total = total + (np.where(others, off, 0.0) @ turned) * factor
-    return np.asarray((total * model.coordinates[:, None]).sum(-1), np.float64)
+        total *= np.maximum(0, 1 - threshold * (1 + total**2) / f)
+    if others.start < columns.values.shape[-1]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total += along(others) * np.maximum(0, 1 - threshold / f)
+    return np.asarray((total @ model.coordinates[..., None])[..., 0], np.float64)
 
 
 class Slopes(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from arena_credit.batch import Floats, Ints
+from arena_credit.claims import Z_SCORED, claims
 from arena_credit.estimators.outcome import episode
 from arena_credit.needs import needs
 from arena_credit.pools import (
@@ -35,6 +36,12 @@ from arena_credit.trajectories import (
 MEANS = ("trajectories", "turns")  # of GiGPO's mean and deviation of returns
 
 
+@claims(
+    Z_SCORED,
+    bias_infinite="direction",
+    zero_mean=("group", "seat", "state_key"),
+    shift=False,
+)
 @needs("state_key", "action", unselected_only=True)
 def at_grpo(
     turns: Trajectories,
@@ -138,6 +145,7 @@ def _of_all(turns: Trajectories, unselected: Credit) -> Credit:
     return unselected._replace(advantage=advantage)
 
 
+@claims(Z_SCORED, bias_infinite="direction", shift=False)
 @needs("state_key", compares_trajectories=True)
 def gigpo(
     turns: Trajectories,
@@ -228,6 +236,14 @@ def gigpo(
     return with_inner(result, by_state) if omega > 0 else result
 
 
+@claims(
+    Z_SCORED,
+    bias_two="direction",
+    bias_infinite="exact",
+    bias_shared_chance="exact",
+    zero_mean=("game", "seat", "state_key"),
+    groups_apart=False,
+)
 @needs("state_key", "action", unselected_only=True)
 def agentprm(
     turns: Trajectories,
@@ -294,6 +310,7 @@ def agentprm(
     return _of_all(turns, with_report(advantage, states, value))
 
 
+@claims(Z_SCORED, max_ms=1000)
 @needs("state_key", "action", compares_trajectories=True)
 def salt(
     turns: Trajectories,
@@ -367,6 +384,7 @@ ROUNDING = 1e-9  # relative; a return may exceed a bound by this rounding error
 TINY = 1e-300  # smallest p and 1 - p whose logarithm is taken
 
 
+@claims(Z_SCORED, bias_infinite="direction", zero_sum=("group", "seat"))
 def stratified_grpo(
     turns: Trajectories,
     *,
@@ -442,6 +460,13 @@ def stratified_grpo(
     return with_inner(result, strata_credit) if blend > 0 else result
 
 
+@claims(
+    Z_SCORED,
+    zero_sum=("group", "seat"),
+    shift=False,
+    groups_apart=False,
+    seats_apart=False,
+)
 @needs(return_bounds=("min_return", "max_return"))
 def bnpo(
     turns: Trajectories,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from arena_credit.batch import Floats, Ints
+from arena_credit.claims import UNBIASED, Z_SCORED, claims
 from arena_credit.estimators.outcome import episode
 from arena_credit.needs import needs
 from arena_credit.pools import (
@@ -38,6 +39,13 @@ from arena_credit.trajectories import (
 BASELINES = ("turn_returns", "episode_returns")
 
 
+@claims(
+    Z_SCORED,
+    bias_infinite="exact",
+    bias_shared_chance="exact",
+    zero_mean=("game", "seat"),
+    groups_apart=False,
+)
 def mars(
     turns: Trajectories,
     *,
@@ -109,6 +117,9 @@ def mars(
     return scaled_credit(to_go - stats.mean[pools.of], pools, stats, scale, eps)
 
 
+@claims(
+    UNBIASED, bootstraps=False, shift=True, groups_apart=False, singleton_pool="return"
+)
 def mars_loo(
     turns: Trajectories,
     *,
@@ -181,6 +192,7 @@ EPS = 1e-8  # added to the variance when whitening
 TINY = 1e-300  # smallest divisor
 
 
+@claims(labels=False)
 def mars_released(
     turns: Trajectories,
     *,
@@ -338,6 +350,14 @@ def centre_distinct(values: Floats, sizes: Floats | None = None) -> Floats:
     return np.asarray(values - ranked[new].mean())
 
 
+@claims(
+    UNBIASED,
+    bootstraps=False,
+    shift=True,
+    groups_apart=False,
+    singleton_pool="return",
+    noise=1.2,
+)
 def random_effects(
     turns: Trajectories,
     *,
@@ -562,6 +582,7 @@ class _Others:
         return np.asarray(pool_sums, np.float64)
 
 
+@claims(Z_SCORED, bias_infinite="reversed", zero_sum=("group", "seat"))
 @needs("rewards.game", paid_part="outcome")
 def mt_grpo(
     turns: Trajectories,
@@ -651,6 +672,7 @@ OUTCOMES = ("last_turn", "all_turns")
 COUNTS = ("trajectories", "turns")
 
 
+@claims(Z_SCORED, bias_infinite="direction")
 @needs("rewards.judge")
 def adca(
     turns: Trajectories,

@@ -1,4 +1,4 @@
-"""Effects of estimators on the exact policy gradient: games, claims, findings.
+"""Effects of estimators on the exact policy gradient: games, findings.
 
 The names of this module are imported when they are first used.
 """
@@ -7,8 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from arena_credit.proofs.claims import CLAIMS as CLAIMS
-    from arena_credit.proofs.claims import claims_of as claims_of
     from arena_credit.proofs.diagnostics import DIAGNOSTICS as DIAGNOSTICS
     from arena_credit.proofs.exact import ExactGame as ExactGame
     from arena_credit.proofs.findings import REINFORCE as REINFORCE
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from arena_credit.proofs.findings import undiscounted as undiscounted
 
 _MODULES = {
-    "claims": ("CLAIMS", "claims_of"),
     "diagnostics": ("DIAGNOSTICS",),
     "exact": ("ExactGame",),
     "findings": (

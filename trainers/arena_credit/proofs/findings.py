@@ -50,8 +50,8 @@ from arena_credit.by_name import (
     estimate,
     needed_columns,
 )
+from arena_credit.claims import BIASES, KINDS, Claims, Kind
 from arena_credit.pools import Credit, FlatPoolWarning, check_choice
-from arena_credit.proofs.claims import BIASES, KINDS, Claims, Kind
 from arena_credit.proofs.diagnostics import DIAGNOSTICS
 from arena_credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
 from arena_credit.trajectories import Trajectories, returns_to_go, trajectories

@@ -21,6 +21,7 @@ import numpy as np
 from arena_credit.batch import FLOAT_COLUMNS, Bools, Floats, Ints, TurnBatch
 from arena_credit.by_name import (
     Estimator,
+    claims_of,
     default_options,
     estimate,
     find_estimator,
@@ -28,9 +29,9 @@ from arena_credit.by_name import (
     needed_columns,
     per_token,
 )
+from arena_credit.claims import BIASES, KINDS, Claims
 from arena_credit.needs import needs_of
 from arena_credit.pools import Credit, FlatPoolWarning
-from arena_credit.proofs.claims import BIASES, KINDS, Claims, claims_of
 from arena_credit.proofs.diagnostics import DIAGNOSTICS
 from arena_credit.proofs.findings import (
     Finding,

@@ -22,7 +22,7 @@ from arena_envs.extras import import_extra
 from arena_envs.game import AnyGame, bounds_of
 from arena_eval.baselines import prepared
 from arena_eval.exploit import given_prompts, nash_convs
-from arena_eval.intervals import mean_interval, paired_interval
+from arena_eval.intervals import TAIL, mean_interval, paired_interval
 from arena_eval.matches import Progress, env_of, seeds_of
 from arena_eval.result_rows import ReplyCount
 from arena_eval.tables import NAME, STYLE, nash_conv_table
@@ -304,10 +304,15 @@ class NashAverage:
         weights: probability of each policy in the maximum-entropy equilibrium.
         ratings: mean payoff of each policy against this equilibrium; 0 for the policies in
             its support, at most 0 for the others.
+        lows: lower end of the 95 % interval of each rating, by a bootstrap over seeds; empty
+            where payoffs are given without seeds.
+        highs: upper ends.
     """
 
     weights: tuple[float, ...]
     ratings: tuple[float, ...]
+    lows: tuple[float, ...] = ()
+    highs: tuple[float, ...] = ()
 
 
 def nash_average(payoffs: ArrayLike) -> NashAverage:
@@ -337,11 +342,46 @@ def nash_average(payoffs: ArrayLike) -> NashAverage:
         raise ValueError("want finite payoffs of all pairs")
     skew = (matrix - matrix.T) / 2
     scale = float(np.abs(skew).max()) or 1.0
+    is_best = (skew + np.eye(len(skew)) > 0).all(axis=1)
+    if is_best.any():  # beats all others, and so is the only equilibrium
+        weights = is_best.astype(float)
+        return NashAverage(tuple(weights.tolist()), tuple((skew @ weights).tolist()))
     inside = _inner_equilibrium(skew / scale)
     support = inside > EPSILON
     weights = np.zeros(len(skew))
     weights[support] = _most_even(skew[:, support] / scale, inside[support])
     return NashAverage(tuple(weights.tolist()), tuple((skew @ weights).tolist()))
+
+
+NUM_RESAMPLES = 200  # of the seeds
+
+
+def resampled_ratings(scores: Floats) -> Floats:
+    """Nash averages of payoffs over seeds that are drawn with replacement.
+
+    Args:
+        scores: float64[n, n, seeds], return of the row against the column.
+
+    Returns:
+        float64[resamples, n].
+    """
+    num_seeds = scores.shape[2]
+    shares = np.full(num_seeds, 1 / num_seeds)
+    counts = np.random.default_rng(0).multinomial(num_seeds, shares, NUM_RESAMPLES)
+    payoffs = np.einsum("ijs,bs->bij", scores, counts / num_seeds)
+    return np.array([nash_average(matrix).ratings for matrix in payoffs])
+
+
+def shared_ranks(is_better: NDArray[np.bool_]) -> tuple[int, ...]:
+    """The rank of each policy: 1 + the number of policies that are better beyond doubt.
+
+    Args:
+        is_better: bool[n, n], whether the row is better than the column beyond doubt.
+
+    >>> shared_ranks(np.array([[False, False, True], [False, False, True], [False] * 3]))
+    (1, 1, 3)
+    """
+    return tuple((1 + is_better.sum(axis=0)).tolist())
 
 
 def _inner_equilibrium(skew: Floats) -> Floats:
@@ -529,6 +569,14 @@ class GameResults:
             return PairOutcome(row, column, 0.5)
         return PairOutcome(row, column, float(own_return > others))
 
+    def all_scores(self) -> Floats:
+        """float64[n, n, seeds], mean return over seats of the row against the column; 0 for itself."""
+        size = range(len(self.policies))
+        no_scores = [0.0] * len(self.seeds)
+        return np.array(
+            [[no_scores if r == c else self._scores(r, c) for c in size] for r in size]
+        )
+
     def _scores(self, row: int, column: int) -> list[float]:
         """Mean return of the row policy over all seats, by seed."""
         num_players = self.game.num_players
@@ -559,8 +607,9 @@ class GameSummary:
             seats; None if they did not meet.
         means: mean return of each policy, averaged over the other policies.
         ranking: names of the policies, the best first: by Nash average, and equal ones and
-            games without it by mean return. Both are of measured payoffs: policies whose
-            intervals overlap may change places with other seeds.
+            games without it by mean return. Both are of measured payoffs, see `ranks`.
+        ranks: rank of each policy: 1 + the number of policies that are better beyond doubt, as the
+            95 % interval of the difference over seeds is above 0. Others share a rank.
         ratings: ratings in competitive games, else None.
         nash: Nash average in competitive zero-sum games of two seats, else None.
         cross_play: self-play against cross-play in cooperative games, else None.
@@ -573,6 +622,7 @@ class GameSummary:
     payoffs: tuple[tuple[Payoff | None, ...], ...]
     means: tuple[Payoff, ...]
     ranking: tuple[str, ...]
+    ranks: tuple[int, ...]
     ratings: tuple[Rating, ...] | None
     nash: NashAverage | None
     cross_play: CrossPlay | None
@@ -588,7 +638,7 @@ class Tournament:
         num_episodes: episodes per lineup.
         seed: seed of the first episode of each lineup.
         games: one summary per game.
-        mean_ranks: mean rank of each policy over the games, 1 for the best.
+        mean_ranks: mean of each policy's `ranks` over the games.
         ratings: ratings over all competitive games together; None without such games.
         forfeits: per policy, its number of forfeits by reason.
         warnings: one line per policy and game with mostly invalid replies.
@@ -628,8 +678,8 @@ def summarise(
         seed=seeds[0],
         games=summaries,
         mean_ranks=tuple(
-            sum(game.ranking.index(name) + 1 for game in summaries) / len(summaries)
-            for name in policies
+            sum(game.ranks[index] for game in summaries) / len(summaries)
+            for index in range(len(policies))
         ),
         ratings=rate(policies, outcomes) if competitive else None,
         forfeits=_forfeits(done),
@@ -652,9 +702,16 @@ def _summary(scores: GameResults, self_pairs: bool) -> GameSummary:
         for row in size
     )
     is_competitive = game.kind == "competitive"
-    nash = None
+    all_scores, nash = scores.all_scores(), None
     if is_competitive and game.num_players == 2 and game.zero_sum:
-        nash = nash_average([[c.mean if c else 0.0 for c in row] for row in payoffs])
+        nash = nash_average(all_scores.mean(axis=2))
+        resampled = resampled_ratings(all_scores)
+        lows, highs = np.quantile(resampled, [TAIL, 1 - TAIL], axis=0)
+        nash = replace(nash, lows=tuple(lows.tolist()), highs=tuple(highs.tolist()))
+        gaps = resampled[:, :, None] - resampled[:, None, :]
+        is_better = np.quantile(gaps, TAIL, axis=0) > EPSILON
+    else:
+        is_better = _better_by_return(all_scores, bounds_of(game))
     means = tuple(map(scores.mean_return, size))
     best_first = sorted(
         size,
@@ -667,10 +724,24 @@ def _summary(scores: GameResults, self_pairs: bool) -> GameSummary:
         payoffs=payoffs,
         means=means,
         ranking=tuple(policies[index] for index in best_first),
+        ranks=shared_ranks(is_better),
         ratings=rate(policies, scores.outcomes()) if is_competitive else None,
         nash=nash,
         cross_play=scores.cross_play() if game.kind == "cooperative" else None,
     )
+
+
+def _better_by_return(scores: Floats, bounds: tuple[float, float]) -> NDArray[np.bool_]:
+    """bool[n, n], whether the row's mean return is above the column's beyond doubt."""
+    size = len(scores)
+    means = scores.sum(axis=1) / (size - 1)  # [n, seeds]
+    bound = bounds[1] - bounds[0]
+    is_better = np.zeros((size, size), bool)
+    for row, column in product(range(size), repeat=2):
+        if row != column:
+            gaps = (means[row] - means[column]).tolist()
+            is_better[row, column] = paired_interval(gaps, bound)[0] > 0
+    return is_better
 
 
 def _forfeits(done: Mapping[Match, Result]) -> dict[str, dict[str, int]]:
@@ -1056,9 +1127,20 @@ def rankings(
         else:
             order = [section["ranking"].index(name) for name in names]
             notes = ["return: mean over the other policies, with its 95 % interval"]
+            columns["rank"] = [str(rank) for rank in section["ranks"]]
+            notes.append(
+                "rank: 1 + the number of policies that are better beyond doubt (95 %); "
+                "equal ranks are ties"
+            )
             if nash := section["nash"]:
                 notes[0] = f"ordered by Nash average, then return; {notes[0]}"
-                columns["Nash average"] = [f"{x:z.3f}" for x in nash["ratings"]]
+                notes.append("interval of the Nash average: bootstrap over seeds")
+                columns["Nash average"] = [
+                    f"{rating:z.3f}\n{low:z.3f} to {high:z.3f}"
+                    for rating, low, high in zip(
+                        nash["ratings"], nash["lows"], nash["highs"], strict=True
+                    )
+                ]
                 columns["Nash weight"] = [f"{x:z.3f}" for x in nash["weights"]]
             columns["return"] = [mean_cell(mean) for mean in section["means"]]
         if ratings := section["ratings"]:
@@ -1069,9 +1151,7 @@ def rankings(
             columns["OpenSkill"] = [
                 f"{x['mu']:z.2f}\n± {x['sigma']:.2f}" for x in ratings
             ]
-            notes.append(
-                "Elo and OpenSkill count wins; they ignore the size of returns"
-            )
+            notes.append("Elo and OpenSkill count wins alone, not the size of returns")
         best = sorted(range(len(names)), key=order.__getitem__)
         ordered = {head: [cells[i] for i in best] for head, cells in columns.items()}
         yield f"Ranking: {section.get('game', 'all games')}", ordered, notes
@@ -1117,7 +1197,10 @@ def _record(tournament: Tournament, game: GameSummary, index: int) -> dict[str, 
         **{"game": game.game, "rank": 0, "policy": name},
         **{"mean_return": mean.mean, "low": mean.low, "high": mean.high},
         "num_episodes": mean.num_episodes,
+        "shared_rank": game.ranks[index],
         "nash_average": nash and nash.ratings[index],
+        "nash_average_low": nash and nash.lows[index],
+        "nash_average_high": nash and nash.highs[index],
         "nash_weight": nash and nash.weights[index],
         "nash_conv": game.nash_conv.get(name),
         **(asdict(game.ratings[index]) if game.ratings else {}),

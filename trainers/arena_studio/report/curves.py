@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from arena_envs.checks import is_number
+from arena_envs.checks import (
+    JSON,
+    is_number,
+)
 
 Records = Sequence[Mapping[str, Any]]
 Points = Sequence[tuple[int, float]]
@@ -323,5 +326,5 @@ def _start_chart(values: Mapping[str, Points]) -> Chart:
     return Chart("Score against the start of self-play", lines)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: JSON) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}

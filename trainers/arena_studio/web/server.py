@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from arena_envs.checks import JSON
 from arena_envs.extras import import_extra
 from arena_studio.web.games import listed, missing_note
 from arena_studio.web.links import MAX_SEED, replayed, values_in
@@ -232,7 +233,7 @@ def _number(fields: dict[str, Any], name: str) -> int:
     return value
 
 
-def _answer(content: object, status: int = 200) -> "Response":
+def _answer(content: JSON, status: int = 200) -> "Response":
     responses = import_extra("starlette.responses", "web")
     text = json.dumps(content)  # ASCII, so that no text of a game fails to be encoded
     response: Response = responses.Response(

@@ -8,6 +8,7 @@ from typing import Any
 from arena_envs.game import AnyGame
 from arena_envs.scenes import scene_of
 from arena_eval.move_values import MoveSolver
+from arena_wrappers.play import SeatSession
 from arena_wrappers.records import Turn
 
 
@@ -18,7 +19,7 @@ def action_text(game: AnyGame, turn: Turn) -> str:
     return game.action_text(turn.state, turn.action)
 
 
-def seen(session: Any, seat: int) -> dict[str, Any]:
+def seen(session: SeatSession, seat: int) -> dict[str, Any]:
     """What a seat may know of its game now; equal in states that it cannot tell apart."""
     game, state, done = session.game, session.state, session.done
     mine = not done and session.seat == seat
@@ -73,7 +74,7 @@ def values_at(
     }
 
 
-def frames(session: Any) -> dict[str, Any]:
+def frames(session: SeatSession) -> dict[str, Any]:
     """The turns of a game and its end, as a viewer sees who may see all."""
     game = session.game
     returns_to_go, turns = [0.0] * game.num_players, list[dict[str, Any]]()

@@ -12,6 +12,7 @@ from arena_trainers.cli.output import print_tables
 
 if TYPE_CHECKING:
     from arena_credit.proofs.findings import Verdict
+    from arena_envs.testing.twin import AnyTree
 
 audit_app = group("audit", "Check anyone's credit or game against exact ones.")
 
@@ -117,7 +118,9 @@ def audit_game(
     raise typer.Exit(1)
 
 
-def _print_values(first: Any, second: Any, action_map: dict[str, Any]) -> None:
+def _print_values(
+    first: "AnyTree", second: "AnyTree", action_map: dict[str, Any]
+) -> None:
     from arena_envs.testing import twin_values
 
     try:

@@ -22,9 +22,14 @@ from arena_trainers.cli.options import (
     EpisodesOption,
     JsonOption,
     LatexOption,
+    MaxCostOption,
+    MaxTokensOption,
+    NumEpisodesOption,
     PolicyOptions,
+    PricesOption,
     SeedOption,
     TimeoutOption,
+    UntilOption,
     with_policy_options,
 )
 from arena_trainers.cli.output import one_form, show, show_warnings
@@ -60,9 +65,17 @@ def compare(
         ),
     ] = None,
     against: AgainstOption = None,
-    num_episodes: Annotated[
-        int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
-    ] = 100,
+    num_episodes: NumEpisodesOption = None,
+    until: UntilOption = None,
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="Stop when the interval of the difference is on one side of 0.",
+        ),
+    ] = False,
+    max_cost: MaxCostOption = None,
+    prices: PricesOption = None,
     seed: SeedOption = 0,
     equal_tokens: Annotated[
         bool,
@@ -83,6 +96,7 @@ def compare(
     *,
     policy_options: PolicyOptions,
     timeout: TimeoutOption = None,
+    max_tokens: MaxTokensOption = None,
     out: EpisodesOption = None,
     report: Annotated[
         Path | None, typer.Option(metavar="PAGE", help="Write a page; needs --out.")
@@ -106,6 +120,7 @@ def compare(
     arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
     """
     from arena_eval.comparison import ComparisonPlan, comparison_table
+    from arena_trainers.cli.budgets import limits_of, say_expected, say_spent
 
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
@@ -115,6 +130,14 @@ def compare(
             trained, trained_on, allow_code=allow_code
         )
         base_policy, trained_policy = _policy_pair(policy_options, base, trained)
+        limits = limits_of(
+            num_episodes,
+            until,
+            max_tokens,
+            max_cost,
+            prices,
+            is_until_decided=until_decided,
+        )
         with _games_of_suite(is_default=not (games or suite)):
             plan = ComparisonPlan(
                 base_policy,
@@ -123,16 +146,19 @@ def compare(
                 prompt=policy_options.wrapper,
                 defaults=prompt,
                 seed=seed,
-                num_episodes=num_episodes,
+                num_episodes=limits.num_episodes,
+                stop=limits.stop,
                 out=out,
                 timeout=timeout,
                 trained_on=known_games,
                 equal_tokens=equal_tokens,
             )
+        say_expected([plan], plan.players, limits)
     with running(kept_episodes(out), policies=[base, trained]) as bar:
         records = [{**row, "trained_on": trained_on_ids} for row in plan.run(bar)]
+    say_spent(limits)
     show_warnings([*plan.warnings])
-    show(form, records, records, lambda _: [comparison_table(records)])
+    show(form, records, records, lambda _: [comparison_table(records, plan.stops)])
     _write_report(report, out)
     exit_if_lost(plan.unanswered, out)
 

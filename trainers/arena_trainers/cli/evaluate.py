@@ -18,12 +18,17 @@ from arena_trainers.cli.options import (
     EpisodesOption,
     JsonOption,
     LatexOption,
+    MaxCostOption,
+    MaxTokensOption,
     MaxTurnsOption,
+    NumEpisodesOption,
     ParamOption,
     PolicyArgument,
     PolicyOptions,
+    PricesOption,
     SeedOption,
     TimeoutOption,
+    UntilOption,
     with_policy_options,
 )
 from arena_trainers.cli.output import one_form, show, show_warnings
@@ -43,10 +48,11 @@ def evaluate(
     policy: PolicyArgument,
     game: Annotated[str | None, typer.Argument(metavar="GAME")] = None,
     against: AgainstOption = None,
-    num_episodes: Annotated[
-        int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
-    ] = 100,
+    num_episodes: NumEpisodesOption = None,
     out: EpisodesOption = None,
+    until: UntilOption = None,
+    max_cost: MaxCostOption = None,
+    prices: PricesOption = None,
     games: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,6 +85,7 @@ def evaluate(
     *,
     policy_options: PolicyOptions,
     max_turns: MaxTurnsOption = None,
+    max_tokens: MaxTokensOption = None,
     as_csv: CsvOption = False,
     as_latex: LatexOption = False,
     values: Annotated[
@@ -118,25 +125,31 @@ def evaluate(
 
     arena eval cfr -g kuhn_poker -g leduc_poker -p kuhn_poker.num_players=3 --csv
     """
+    from arena_trainers.cli.budgets import limits_of, say_expected, say_spent
+
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         game_names = _named_games(policy, game, games)
+        limits = limits_of(num_episodes, until, max_tokens, max_cost, prices)
         options: dict[str, Any] = {
             "seed": seed,
             "prompt": policy_options.wrapper,
             "out": out,
             "baselines": baselines is not False,
             "timeout": timeout,
-            "num_episodes": num_episodes,
+            "num_episodes": limits.num_episodes,
+            "stop": limits.stop,
             "measures": measure or (),
             "values": None if values == "none" else values,
         }
         specs = [policy, *(against or [])]
         envs = _envs(policy, game_names, params, max_turns)
         plans, measures = _game_plans(policy_options, specs, envs, options)
+        say_expected(plans, plans[0].players, limits)
     with running(kept_episodes(out), policies=specs) as bar:
         evaluations = _run(plans, bar, out)
         nash_convs = [measure() for measure in measures]
+    say_spent(limits)
     show_warnings([text for evaluation in evaluations for text in evaluation.warnings])
     _show(evaluations, nash_convs, form, has_baselines=bool(baselines))
     exit_if_lost([text for plan in plans for text in plan.unanswered()], out)

@@ -11,7 +11,7 @@ import numpy as np
 from arena_credit import FlatPoolWarning, TurnBatch, estimate
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, draw, possible_outcomes
 
-DEFAULT = "random_effects"  # the trainer's
+DEFAULT = "control_variates"  # the trainer's
 SMALL_GROUP = 4  # the largest small group: half way between 2 and 8 in ratio
 NUM_STARTS, NUM_SAMPLES = 10, 4  # random episodes; those of a start share chance
 NUM_GROUPS, GROUP = 8, 8  # random episodes in which noise is measured

@@ -53,7 +53,7 @@ class ArenaGroup(LazyCommands):
             raise
 
 
-def _option_names(context: Any) -> set[str]:
+def _option_names(context: typer.Context | None) -> set[str]:
     """The names of the options of a command."""
     if context is None:
         return set()

@@ -83,6 +83,43 @@ AllowCodeOption = Annotated[
     ),
 ]
 
+UntilOption = Annotated[
+    float | None,
+    typer.Option(
+        "--until",
+        metavar="HALF_WIDTH",
+        help="Stop when half the 95 % interval is at most as wide; -n is then at most 10,000.",
+    ),
+]
+
+MaxTokensOption = Annotated[
+    int | None,
+    typer.Option(help="Budget of prompt and reply tokens of all endpoints.", min=1),
+]
+
+MaxCostOption = Annotated[
+    float | None,
+    typer.Option(help="Budget in the currency of --prices."),
+]
+
+PricesOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.toml",
+        help="Prices of a million tokens: [MODEL] with prompt = and reply =.",
+    ),
+]
+
+NumEpisodesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--episodes",
+        "-n",
+        help="Episodes per opponent and seat. [default: 100]",
+        show_default=False,
+    ),
+]
+
 SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
 
 

@@ -9,7 +9,10 @@ from copy import copy
 from typing import Any
 
 import typer
-from rich.console import Group
+from rich.console import (
+    Group,
+    RenderableType,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -35,7 +38,7 @@ def print_tables(tables: Iterable[Table]) -> None:
 
 def show(
     form: str,
-    document: object,
+    document: Mapping[str, Any] | Sequence[Any],
     records: Sequence[Mapping[str, Any]],
     tables: Callable[[int | None], list[Table]],
 ) -> None:
@@ -116,7 +119,7 @@ def drawn(table: Table) -> Group:
     return Group(*title, bare, *caption, "")
 
 
-def _part(text: object, style: str) -> Text:
+def _part(text: RenderableType, style: str) -> Text:
     return Text("\n".join(_lines(text)), style)
 
 
@@ -138,11 +141,11 @@ def plain(table: Table) -> str:
     return "\n".join([*title, *lines, *caption])
 
 
-def _text(cell: object) -> str:
+def _text(cell: RenderableType) -> str:
     return "; ".join(_lines(cell))
 
 
-def _lines(cell: object) -> list[str]:
+def _lines(cell: RenderableType) -> list[str]:
     return str(cell).splitlines()
 
 

@@ -13,7 +13,6 @@ from arena_credit import default_options
 from arena_envs import make_game
 from arena_envs.game import AnyGame
 from arena_trainers.cli.game_facts import (
-    BY_TURN,
     DEFAULT,
     GROUP,
     NUM_GROUPS,
@@ -169,8 +168,7 @@ def _by_play(game: AnyGame, facts: Facts) -> list[str]:
     """The default, and its noise in random play of the game."""
     group = facts.group or GROUP
     noise = noise_of(game, group)
-    pool = ", ".join(BY_TURN)
-    lines = [f"  Take credit: {DEFAULT}, credit_args: {{pool: [{pool}]}} (the default)"]
+    lines = [f"  Take credit: {DEFAULT} (the default)"]
     if noise:
         first, *others = (f"{name} {x:.2f} ± {y:.2f}" for name, (x, y) in noise.items())
         lines += [

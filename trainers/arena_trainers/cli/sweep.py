@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from types import FrameType
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -157,7 +158,7 @@ def _exit_status(command: Sequence[str]) -> int:
     early_signals: list[int] = []  # signals before there is a process
     process: subprocess.Popen[bytes] | None = None
 
-    def pass_on(signum: int, _: object) -> None:
+    def pass_on(signum: int, _: FrameType | None) -> None:
         if process is None:
             early_signals.append(signum)
         else:

@@ -78,7 +78,7 @@ class Stages(BaseCurriculum):
         self._recent = list(state["recent"])
 
 
-def _check_stage(stage: Any, is_last: bool) -> None:
+def _check_stage(stage: Mapping[str, Any], is_last: bool) -> None:
     expected = (
         "want a stage as {games: [...], steps: N} or {games: [...], success: 0.8}"
     )

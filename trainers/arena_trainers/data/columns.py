@@ -21,7 +21,11 @@ from arena_wrappers.prompts import DATE
 from arena_wrappers.records import replacing
 
 if TYPE_CHECKING:
+    from datasets import Dataset
+
     from arena_trainers.lm.chat import Chat
+from types import ModuleType
+
 from arena_trainers.data.origin import Origin, with_origin
 
 TRAIN, TEST = (f"{split}-00000-of-00001.parquet" for split in ("train", "test"))
@@ -206,7 +210,7 @@ def _check_storable(start: Row | Episode) -> None:
         )
 
 
-def _features(datasets: Any, row: dict[str, Any]) -> Any:
+def _features(datasets: ModuleType, row: dict[str, Any]) -> Any:
     """The types of the columns."""
     text, integer = datasets.Value("string"), datasets.Value("int64")
     kinds = {
@@ -233,7 +237,7 @@ def _features(datasets: Any, row: dict[str, Any]) -> Any:
 
 
 def write_rows(
-    dataset: Any, path: str | PathLike[str], origin: Origin | None = None
+    dataset: "Dataset", path: str | PathLike[str], origin: Origin | None = None
 ) -> None:
     """Writes rows as Parquet; the file appears whole, and equal rows give equal bytes.
 

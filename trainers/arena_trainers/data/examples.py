@@ -4,7 +4,10 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_wrappers import BotPolicy, Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.play import EnvFn
 from arena_wrappers.policies import Reply, TurnRequest
@@ -31,7 +34,7 @@ class FixedRandomBot:
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         seat, legal = game.current_player(state), game.legal_actions(state)
         state_rng = random.Random(
             f"{self.seed} {seat} {game.information_state(state, seat)!r}"

@@ -16,6 +16,7 @@ from arena_wrappers.prompts import seat_options
 
 if TYPE_CHECKING:
     pass
+    import pyarrow
 
 
 _KEY = b"arena"  # of the metadata of a file of rows
@@ -93,7 +94,7 @@ def only_prompt(origin: Origin) -> PromptOptions:
     return origin.prompts[0]
 
 
-def with_origin(table: Any, origin: Origin) -> Any:
+def with_origin(table: "pyarrow.Table", origin: Origin) -> Any:
     """A `pyarrow.Table` with the origin in its metadata."""
     metadata = {**(table.schema.metadata or {}), _KEY: origin.to_json().encode()}
     return table.replace_schema_metadata(metadata)

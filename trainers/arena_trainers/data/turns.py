@@ -11,6 +11,9 @@ from arena_wrappers import Episode, Turn
 
 if TYPE_CHECKING:
     pass
+    from datasets import Dataset
+from types import ModuleType
+
 from arena_trainers.data.columns import _check_storable, storable_value
 
 # Fields of `Turn` that have a column of their own; the others are in `record`.
@@ -90,7 +93,7 @@ def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
     return datasets.Dataset.from_dict(columns, features=features)
 
 
-def _turn_features(datasets: Any, record: bool) -> Any:
+def _turn_features(datasets: ModuleType, record: bool) -> Any:
     """The columns and their types, which do not depend on the episodes."""
     text, number = datasets.Value("string"), datasets.Value("float64")
     integer = datasets.Value("int64")
@@ -163,7 +166,7 @@ def want_episodes(episodes: Any) -> None:
         )
 
 
-def from_dataset(dataset: Any) -> list[Episode]:
+def from_dataset(dataset: "Dataset") -> list[Episode]:
     """The episodes whose rows `to_dataset` made, in the order of their numbers.
 
     Args:

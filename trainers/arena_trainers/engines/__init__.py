@@ -11,7 +11,6 @@ from arena_trainers.engines.settings import Engine as Engine
 from arena_trainers.engines.settings import by_server as by_server
 from arena_trainers.engines.settings import changes_draws as changes_draws
 from arena_trainers.engines.settings import check_engine as check_engine
-from arena_trainers.engines.settings import check_engine_columns as check_engine_columns
 from arena_trainers.engines.settings import check_installed as check_installed
 from arena_trainers.engines.settings import correction_mode as correction_mode
 from arena_trainers.engines.settings import engine_backend as engine_backend

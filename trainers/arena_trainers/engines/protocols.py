@@ -35,18 +35,7 @@ class EngineChoice(Protocol):
     vllm_mode: str
 
 
-class CreditOptions(EngineChoice, Protocol):
-    """Which engine generates, and what the credit reads of it."""
-
-    credit: str
-
-    @property
-    def within_turn(self) -> str:
-        """How a turn's advantage is spread over its tokens."""
-        ...
-
-
-class EngineOptions(SamplingOptions, CreditOptions, Protocol):
+class EngineOptions(SamplingOptions, EngineChoice, Protocol):
     """Which engine generates, and how; `vllm_*` are TRL's settings of vLLM."""
 
     vllm_enable_sleep_mode: bool
@@ -98,6 +87,10 @@ class EngineGames(Protocol):
 
 class WeightSender(Protocol):
     """It gives an engine in another process the weights."""
+
+    def begin(self, step: int) -> None:
+        """Gives the engine all weights of a step."""
+        ...
 
     def take(self, folder: Path) -> None:
         """Gives the engine the weights in a folder."""

@@ -8,7 +8,7 @@ follows an optimizer step.
 own client is never made: it sends weights by NCCL alone.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import packages_distributions, version
@@ -19,7 +19,6 @@ from arena_envs.checks import check_known, install_advice
 from arena_trainers.engines.adapters import adapter_backend, plays_adapters
 from arena_trainers.engines.precision import engine_dtype, warn_of_precision
 from arena_trainers.engines.protocols import (
-    CreditOptions,
     EngineChoice,
     EngineOptions,
     EngineTrainer,
@@ -254,18 +253,6 @@ def check_installed() -> None:
         raise ValueError(
             f"want vLLM from {VERSIONS[0]} to below {VERSIONS[1]}, got {installed}; "
             + install_advice("vllm")
-        )
-
-
-def check_engine_columns(args: CreditOptions, columns: Collection[str]) -> None:
-    """Raises ValueError for estimators that read what the engine does not give."""
-    if not args.use_vllm:
-        return
-    if "tokens.entropy" in columns:
-        raise ValueError(
-            f"credit {args.credit!r} with within_turn={args.within_turn!r} reads "
-            "'tokens.entropy', and vLLM gives none; leave use_vllm out, or set "
-            "credit_args={'surprise': False} if the estimator has this option"
         )
 
 

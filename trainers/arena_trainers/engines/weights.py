@@ -112,12 +112,16 @@ class ServerWeights(TrainerCallback):
         control: TrainerControl,
         **_: Any,
     ) -> None:
+        self.begin(state.global_step)
+
+    def begin(self, step: int) -> None:
+        """Gives the server all weights of a step; all processes have to call it."""
         if self._is_adapter:
             # what the server began with may be another model, as before a supervised start
             base = Path(self._model.get_base_model().name_or_path)
             folder = base.absolute() if base.is_dir() else base  # an id of the hub
             self._load(folder, is_adapter=False)
-        self.send(state.global_step)
+        self.send(step)
 
     def on_step_end(
         self,

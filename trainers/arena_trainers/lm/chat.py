@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from jinja2 import Environment, TemplateError
 from transformers import PreTrainedTokenizerBase
 
+from arena_trainers.lm.pieces import PieceEncoder
 from arena_trainers.lm.reasoning import (
     ReasoningMarks,
     learned_marks,
@@ -100,6 +101,9 @@ class Chat:
                 reasoning_marks, self._try_render, _QUESTION_MARKER
             )
         self._control_texts = self._control_tokens()
+        self._encoder = PieceEncoder(
+            tokenizer, self._control_texts, self._sample_texts()
+        )
 
     def encode(self, messages: Sequence[Message], date: str | None = None) -> list[int]:
         """Token ids of a prompt that is given as messages, up to where the reply begins.
@@ -108,7 +112,20 @@ class Chat:
             messages: of the prompt.
             date: the day that the template reads as today; by default that of the chat.
         """
-        return self.ids(self._render(messages, date))
+        return self.ids_of([self.prompt_text(messages, date)])[0]
+
+    def prompt_text(self, messages: Sequence[Message], date: str | None = None) -> str:
+        """The text of a prompt; arguments as for `encode`."""
+        try:
+            return self._text(messages, prompt=True, date=date)
+        except TemplateError:
+            # some raise at special tokens in a reply, which a seat may have written
+            safe = [self._safe_message(message) for message in messages]
+            return self._text(safe, prompt=True, date=date)
+
+    def ids_of(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of texts of the template, as `ids` gives them for each."""
+        return self._encoder.encode(texts)
 
     def ids(self, text: str) -> list[int]:
         """Token ids of a text as it stands."""
@@ -155,7 +172,7 @@ class Chat:
         Raises:
             ValueError: they differ.
         """
-        prompt = self._render(messages)
+        prompt = self.prompt_text(messages)
         prompt_ids = self.ids(prompt)
         scored = self.reply_ids(prompt_ids, reply)
         text = self.marks.behind(prompt, reply)
@@ -246,10 +263,17 @@ class Chat:
         Raises:
             ValueError: the template cannot show earlier replies.
         """
+        ids = self.ids_of([self.continuation_text(messages)])[0]
+        return self.continuation_ids(context_ids, ids)
+
+    def continuation_text(self, messages: Sequence[Message]) -> str:
+        """The text of a prompt behind its last reply, the end of the reply included."""
         roles = [message["role"] for message in messages]
         num_old = len(roles) - roles[::-1].index("assistant")
-        new_text = self._after_reply(messages[num_old:], prompt=True)
-        ids = self.ids(new_text)
+        return self._after_reply(messages[num_old:], prompt=True)
+
+    def continuation_ids(self, context_ids: Sequence[int], ids: list[int]) -> list[int]:
+        """The tokens of a `continuation_text`, without a reply's end that is in the context."""
         if context_ids[-1] not in self.end_ids:
             return ids
         end_index = self._first_added(ids)
@@ -331,7 +355,7 @@ class Chat:
         index = next(
             (i for i, token in enumerate(ids) if token in self._added_tokens), None
         )
-        if index is None or str(self.tokenizer.decode(list(ids[:index]))).strip():
+        if index and str(self.tokenizer.decode(list(ids[:index]))).strip():
             return None
         return index
 
@@ -354,14 +378,6 @@ class Chat:
                 f"({reason}): use history='state' without on_invalid='retry'"
             )
         return text_after
-
-    def _render(self, messages: Sequence[Message], date: str | None = None) -> str:
-        try:
-            return self._text(messages, prompt=True, date=date)
-        except TemplateError:
-            # some raise at special tokens in a reply, which a seat may have written
-            safe = [self._safe_message(message) for message in messages]
-            return self._text(safe, prompt=True, date=date)
 
     def _text(
         self, messages: Sequence[Message], prompt: bool, date: str | None = None
@@ -418,6 +434,23 @@ class Chat:
             return self._apply_template(conversation, prompt)
         except (TemplateError, TypeError, ValueError):
             return None
+
+    def _sample_texts(self) -> list[str]:
+        """Conversations whose messages begin, break and end in different ways."""
+        contents = ("rules\nA: 1\n2", " x.\nb-c\n\nd \ne", "\ny \n", "z:\n0 1\n\tF ")
+        roles = ("system", "user", "assistant", "user")
+        texts: list[str] = []
+        for shift in range(len(contents)):
+            shifted = (*contents[shift:], *contents[:shift])
+            conversation = [
+                {"role": role, "content": content}
+                for role, content in zip(roles, shifted, strict=True)
+            ]
+            for messages in (conversation, conversation[:2], conversation[1:]):
+                text = self._try_render(messages, True)
+                if text is not None:
+                    texts.append(text)
+        return texts
 
     def _control_tokens(self) -> list[str]:
         """The added tokens that open or close something in a prompt."""

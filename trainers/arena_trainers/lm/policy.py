@@ -229,7 +229,7 @@ class LMPolicy:
         replies: list[Reply] = []
         for start in range(0, len(requests), size):
             chunk = requests[start : start + size]
-            prompts = [self.prompt_ids(request) for request in chunk]
+            prompts = self.prompts_ids(chunk)
             replies += self.generate(prompts, [request.seed for request in chunk])
         return replies
 
@@ -293,7 +293,7 @@ class LMPolicy:
             raise ValueError("a policy at temperature 0 has no action probabilities")
         if requests:
             self.check_scored(requests, requests[0].wrap)
-        prompts = [self.prompt_ids(request) for request in requests]
+        prompts = self.prompts_ids(requests)
         rows = [
             (prompt, self.chat.reply_ids(prompt, request.wrap(text)))
             for prompt, request in zip(prompts, requests, strict=True)
@@ -359,18 +359,36 @@ class LMPolicy:
 
     def prompt_ids(self, request: TurnRequest) -> list[int]:
         """Token ids of the prompt, the generation prompt included."""
-        if len(request.context_ids) > 0:
-            context = request.context_ids
-            return [*context, *self.chat.continuation(context, request.messages)]
-        texts = [request.date]
-        for message in request.messages:
-            texts += [message["role"], message["content"]]
-        key = tuple(texts)
-        if key not in self._prompt_memo:
-            if len(self._prompt_memo) >= MAX_MEMO:
-                self._prompt_memo.clear()
-            self._prompt_memo[key] = self.encode(request.messages, request.date)
-        return self._prompt_memo[key]
+        return self.prompts_ids([request])[0]
+
+    def prompts_ids(self, requests: Sequence[TurnRequest]) -> list[list[int]]:
+        """The `prompt_ids` of each request; new texts are encoded in one call."""
+        keys: list[tuple[str, ...]] = []
+        texts: dict[tuple[str, ...], str] = {}  # that are to be encoded, by key
+        for request in requests:
+            if len(request.context_ids) > 0:
+                text = self.chat.continuation_text(request.messages)
+                key: tuple[str, ...] = (text,)
+                texts[key] = text
+            else:
+                parts = [request.date]
+                for message in request.messages:
+                    parts += [message["role"], message["content"]]
+                key = tuple(parts)
+                if key not in self._prompt_memo and key not in texts:
+                    texts[key] = self.chat.prompt_text(request.messages, request.date)
+            keys.append(key)
+        new = dict(zip(texts, self.chat.ids_of([*texts.values()]), strict=True))
+        prompts: list[list[int]] = []
+        for request, key in zip(requests, keys, strict=True):
+            ids = new[key] if key in new else self._prompt_memo[key]
+            if context := request.context_ids:
+                ids = [*context, *self.chat.continuation_ids(context, ids)]
+            prompts.append(ids)
+        if len(self._prompt_memo) + len(new) > MAX_MEMO:
+            self._prompt_memo.clear()
+        self._prompt_memo.update((key, ids) for key, ids in new.items() if len(key) > 1)
+        return prompts
 
     def encode(self, messages: Sequence[Message], date: str | None = None) -> list[int]:
         """Token ids of a prompt that is given as messages; see `Chat.encode`."""

@@ -8,6 +8,7 @@ with reasoning, which is given in each of the forms that templates read.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from arena_trainers.lm.prompt_file import PROMPT_FILE
@@ -86,7 +87,7 @@ class ReasoningMarks:
             return f"{self.between}{reply}"
         return self.written(reply.removeprefix(OPENING).lstrip("\n"))
 
-    @property
+    @cached_property
     def _is_standard(self) -> bool:
         open_reply, closed_reply = f"{self.opening}x", f"{self.opening}x{self.closing}y"
         header = self.header.strip()

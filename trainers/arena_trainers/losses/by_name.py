@@ -77,7 +77,7 @@ def terms_of(option: Mapping[str, Any], layout: str = "turn") -> list[Term]:
     return weighted
 
 
-def _term(name: str, entry: Any) -> Term:
+def _term(name: str, entry: Mapping[str, Any]) -> Term:
     """The term of an entry of the option `losses`."""
     if not isinstance(entry, Mapping):
         raise ValueError(

@@ -1,6 +1,9 @@
 """Matchmakers by name: the registry, and which one a run's `opponents` names."""
 
-from collections.abc import Mapping
+from collections.abc import (
+    Mapping,
+    Sequence,
+)
 from typing import Any
 
 from arena_envs.registry import Registry
@@ -21,7 +24,11 @@ matchmakers: Registry[Matchmaker] = Registry(
 )
 
 
-def names_matchmaker(opponents: Any) -> bool:
+# the option `opponents`: policies of the seats, in one or several line-ups, or a matchmaker
+Opponents = str | Sequence[str | Sequence[str]] | Mapping[str, Any]
+
+
+def names_matchmaker(opponents: Opponents) -> bool:
     """True if `opponents` names a matchmaker: by the name of one, or by a mapping.
 
     >>> names_matchmaker("past_selves"), names_matchmaker("random")
@@ -32,7 +39,7 @@ def names_matchmaker(opponents: Any) -> bool:
     return isinstance(opponents, Mapping)
 
 
-def assigns_seats(opponents: Any) -> bool:
+def assigns_seats(opponents: Opponents) -> bool:
     """True if `opponents` chooses for each start who learns: a matchmaker, or one policy.
 
     >>> assigns_seats("random"), assigns_seats("self"), assigns_seats(["self", "random"])

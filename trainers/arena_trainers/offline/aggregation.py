@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import (
+    TYPE_CHECKING,
+    Any,
+)
 
 from arena_envs.extras import import_extra
 from arena_trainers.data import Origin, read_origin
@@ -11,6 +14,10 @@ from arena_trainers.data.origin import union, with_origin
 from arena_trainers.offline.conversations import (
     BATCH,
 )
+
+if TYPE_CHECKING:
+    import pyarrow
+    from datasets import Dataset
 
 _START = tuple(name for name in FACTS if name not in ("sample", "reason"))
 
@@ -24,7 +31,9 @@ def newest_of_kind(files: Sequence[Path], columns: Sequence[str]) -> Path | None
     return same[-1] if same else None
 
 
-def write_aggregated(dataset: Any, origin: Origin, earlier: Path, path: Path) -> int:
+def write_aggregated(
+    dataset: "Dataset", origin: Origin, earlier: Path, path: Path
+) -> int:
     """Writes the rows of an earlier file, then new ones; earlier rows are read batch by batch.
 
     A new row that equals an earlier one (start, seat, turn, policy, texts and label) is merged
@@ -58,7 +67,10 @@ def _start(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _with_equal(
-    batch: Any, table: Any, places: dict[tuple[Any, ...], list[int]], merged: set[int]
+    batch: "pyarrow.RecordBatch",
+    table: "pyarrow.Table",
+    places: dict[tuple[Any, ...], list[int]],
+    merged: set[int],
 ) -> Any:
     """Earlier rows, into which equal new ones are merged; `merged` gets their places."""
     arrow = import_extra("pyarrow", "train")

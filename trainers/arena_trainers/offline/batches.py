@@ -97,17 +97,22 @@ class WholeSteps(FiniteSteps):
                 batch["labels"] = torch.full_like(batch["labels"], IGNORED)
         return {"parts": batches, "factors": factors}
 
-    def _get_num_items_in_batch(self, batch_samples: Any, device: Any) -> Any:
+    def _get_num_items_in_batch(
+        self, batch_samples: list[dict[str, Any]], device: torch.device
+    ) -> Any:
         parts = [part for sample in batch_samples for part in sample["parts"]]
         return super()._get_num_items_in_batch(parts, device)
 
-    def floating_point_ops(self, inputs: Any) -> int:
+    def floating_point_ops(self, inputs: dict[str, Any]) -> int:
         return sum(
             super(WholeSteps, self).floating_point_ops(p) for p in inputs["parts"]
         )
 
     def training_step(
-        self, model: Any, inputs: Any, num_items_in_batch: Any = None
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        num_items_in_batch: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
         losses = []
         metrics = getattr(self, "_metrics", {"train": {}})["train"]

@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from arena_envs.extras import import_extra
@@ -110,7 +111,7 @@ def write_tokens(source: Path, kind: str, chat: Chat, path: Path) -> None:
         writer.write_table(arrow.Table.from_pylist(batch, schema))
 
 
-def _schema(arrow: Any, kind: str) -> Any:
+def _schema(arrow: ModuleType, kind: str) -> Any:
     ids = arrow.list_(arrow.int64())
     message = arrow.struct([("role", arrow.string()), ("content", arrow.string())])
     fields = [("prompt", arrow.list_(message)), ("prompt_ids", ids)]

@@ -39,7 +39,10 @@ class TokenKTOTrainer(WholeSteps, KTOTrainer):
         return rows_with_kl
 
     def training_step(
-        self, model: Any, inputs: Any, num_items_in_batch: Any = None
+        self,
+        model: torch.nn.Module,
+        inputs: dict[str, Any],
+        num_items_in_batch: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
         kl = torch.zeros((), device=self.args.device)
         parts = [self._prepare_inputs(part) for part in inputs["parts"]]
@@ -54,7 +57,9 @@ class TokenKTOTrainer(WholeSteps, KTOTrainer):
             model, {**inputs, "parts": parts}, num_items_in_batch
         )
 
-    def _compute_kl_logps(self, model: Any, batch: Any) -> torch.Tensor:
+    def _compute_kl_logps(
+        self, model: torch.nn.Module, batch: dict[str, torch.Tensor]
+    ) -> torch.Tensor:
         """The KL term of the step; `ref_KL_logps` is 0."""
         return self._kl
 

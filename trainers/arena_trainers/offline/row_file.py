@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from arena_trainers.offline.conversations import (
 from arena_wrappers import Message
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from arena_trainers.lm.chat import Chat
 
 
@@ -206,22 +208,22 @@ def facts_of(path: Path, kind: str) -> RowFacts:
     )
 
 
-def _lengths(lists: Any) -> np.ndarray:
+def _lengths(lists: "pyarrow.ListArray") -> np.ndarray:
     return np.diff(lists.offsets.to_numpy())
 
 
-def _largest(lists: Any) -> int:
+def _largest(lists: "pyarrow.ListArray") -> int:
     return int(lists.flatten().to_numpy().max(initial=0))
 
 
-def _sums(lists: Any) -> np.ndarray:
+def _sums(lists: "pyarrow.ListArray") -> np.ndarray:
     """The sum of each list."""
     owner = np.repeat(np.arange(len(lists)), _lengths(lists))
     values = lists.flatten().to_numpy()
     return np.bincount(owner, weights=values, minlength=len(lists))
 
 
-def _longest_reply(masks: Any) -> int:
+def _longest_reply(masks: "pyarrow.ListArray") -> int:
     """The most tokens of a list up to the end of its first ones, or of later ones."""
     mask, lengths = masks.flatten().to_numpy().astype(bool), _lengths(masks)
     if not len(mask):

@@ -22,12 +22,16 @@ class SharingSFTTrainer(SFTTrainer):
 
     aux_loss_enabled: bool
 
-    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def compute_loss(
+        self, model: torch.nn.Module, inputs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
         weights = inputs.pop("weights", None)
         shared = model if self.aux_loss_enabled else self.sharing(model, weights)
         return super().compute_loss(shared, inputs, *args, **kwargs)
 
-    def sharing(self, model: Any, weights: torch.Tensor | None) -> Callable[..., Any]:
+    def sharing(
+        self, model: torch.nn.Module, weights: torch.Tensor | None
+    ) -> Callable[..., Any]:
         """The model as a function of a batch in which equal rows run once.
 
         Log-probabilities are multiplied by the weights of their rows, if there are some.

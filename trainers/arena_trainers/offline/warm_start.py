@@ -19,6 +19,7 @@ from accelerate.state import AcceleratorState
 from datasets import Dataset
 from torch.utils.data import Sampler
 from transformers import (
+    PreTrainedModel,
     PrinterCallback,
     TrainerCallback,
     TrainerControl,
@@ -198,7 +199,7 @@ def _cut(batch_size: int, num_processes: int, most: int) -> Cut:
     return Cut(batch_size, math.ceil(share / parts))
 
 
-def _arguments(folder: str, model: Any, checkpointing: bool) -> SFTConfig:
+def _arguments(folder: str, model: PreTrainedModel, checkpointing: bool) -> SFTConfig:
     """Settings of a warm start, but for its length."""
     return SFTConfig(
         output_dir=folder,
@@ -220,7 +221,7 @@ def _arguments(folder: str, model: Any, checkpointing: bool) -> SFTConfig:
 
 
 @contextmanager
-def _restored(model: Any) -> Iterator[None]:
+def _restored(model: PreTrainedModel) -> Iterator[None]:
     """Undoes what trainers change, except the weights: the mode, random states, precision."""
     training, own_forward = model.training, vars(model).get("forward")
     states = random.getstate(), np.random.get_state()

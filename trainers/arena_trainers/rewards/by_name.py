@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from arena_envs.checks import is_number
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_envs.registry import Registry, check_options
 from arena_trainers.weight import OF_WEIGHT, Weight
 from arena_wrappers import Episode, Turn
@@ -43,7 +46,7 @@ class Part:
     rate: float = 0.0
 
     def __call__(
-        self, episode: Episode, turn: Turn, state: Any, game: AnyGame
+        self, episode: Episode, turn: Turn, state: AnyState, game: AnyGame
     ) -> float:
         return self.function(episode, turn, state, game)
 
@@ -61,7 +64,7 @@ def parts_of(option: Mapping[str, Any]) -> dict[str, Part]:
     return {f"rewards.{name}": _part(name, entry) for name, entry in option.items()}
 
 
-def _part(name: str, entry: Any) -> Part:
+def _part(name: str, entry: Mapping[str, Any] | None) -> Part:
     """The part of an entry of the option `rewards`."""
     place = f"rewards[{name!r}]"
     if not isinstance(entry, Mapping | None):

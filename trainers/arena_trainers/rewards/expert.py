@@ -1,9 +1,11 @@
 """The reward for the actions of a solver: `expert_match`."""
 
 import functools
-from typing import Any
 
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_wrappers import (
     Episode,
     Policy,
@@ -18,7 +20,7 @@ from arena_wrappers.policies import own_prompt
 def expert_match(
     episode: Episode,
     turn: Turn,
-    state: Any,
+    state: AnyState,
     game: AnyGame,
     *,
     solver: str,

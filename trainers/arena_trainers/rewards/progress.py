@@ -1,8 +1,9 @@
 """The reward for progress in a game: `milestones`."""
 
-from typing import Any
-
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_wrappers import Episode, Turn
 from arena_wrappers.play import final_state, next_state
 
@@ -10,7 +11,7 @@ from arena_wrappers.play import final_state, next_state
 def milestones(
     episode: Episode,
     turn: Turn,
-    state: Any,
+    state: AnyState,
     game: AnyGame,
     *,
     of: str = "progress",
@@ -33,7 +34,7 @@ def milestones(
     return discount * after - _progress(game, state, of)
 
 
-def _progress(game: AnyGame, state: Any, of: str) -> float:
+def _progress(game: AnyGame, state: AnyState, of: str) -> float:
     if of == "progress" and hasattr(game, "progress"):
         return float(game.progress(state))
     measures = game.measures(state)

@@ -10,7 +10,7 @@ from arena_wrappers import play
 from arena_wrappers.play import turn_states
 
 
-def check_reward(reward: Callable[..., Any], game: Any, **options: Any) -> None:
+def check_reward(reward: Callable[..., Any], game: str, **options: Any) -> None:
     """Checks a reward in random play: a finite number, and the same for the same turn.
 
     Raises:

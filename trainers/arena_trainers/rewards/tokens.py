@@ -1,12 +1,13 @@
 """The reward by the tokens of a reply: `length`."""
 
-from typing import Any
-
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_wrappers import Episode, Turn
 
 
-def length(episode: Episode, turn: Turn, state: Any, game: AnyGame) -> float:
+def length(episode: Episode, turn: Turn, state: AnyState, game: AnyGame) -> float:
     """The number of tokens of the reply; of an agent's turn, those of all its calls."""
     if turn.generations:
         return float(sum(len(call.token_ids) for call in turn.generations))

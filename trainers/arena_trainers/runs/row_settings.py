@@ -26,6 +26,7 @@ MODEL_OPTIONS = (
     "evaluate_every",
     "exact_states",
     "eval_episodes",
+    "measure_start",
     "saved_episodes",
 )  # options of `JobConfig` that rows need, too
 SET_BY_RUNS = (

@@ -37,6 +37,7 @@ from arena_trainers.offline.row_file import (
     facts_of,
     token_columns,
 )
+from arena_trainers.processes import raised_everywhere
 from arena_trainers.runs.callbacks.metrics_file import MetricsFile
 from arena_trainers.runs.callbacks.progress import ProgressFormat
 from arena_trainers.runs.callbacks.prompt_files import PromptFiles
@@ -56,6 +57,7 @@ from arena_trainers.runs.start import adapter_errors, make_start
 from arena_trainers.terminal import Console
 from arena_trainers.train.checkpoint import WholeCheckpoints, load_reference
 from arena_trainers.train.games import different_games
+from arena_wrappers import Episode
 
 
 def at_the_end(trainer: Trainer, checkpoint: Path) -> bool:
@@ -249,11 +251,12 @@ class RowRun(Run):
 
     def measure_start(self) -> None:
         """Measures the model before training."""
-        if not self.is_main or not self.meters:
+        if not self.meters or not self.job.measure_start:
             return
         options = {"device": self.args.device, **self.player.policy_options}
         policy = LMPolicy.from_pretrained(self.start, **options)
-        self.announce_exact(policy)
+        if self.is_main:
+            self.announce_exact(policy)
         for meter in self.meters:
             meter.measure("before training", policy)
 
@@ -322,15 +325,21 @@ class RowRun(Run):
 
     def close(self) -> None:
         """Evaluates the trained model; writes and shows the results."""
-        if not self.is_main:
-            return
+        episodes = []
+        if self.policy is not None:
+            for meter in self.meters:
+                episodes.append(meter.measure("after training", self.policy))
+        with raised_everywhere():
+            if self.is_main:
+                self._finish(episodes)
+
+    def _finish(self, episodes: list[list[Episode]]) -> None:
+        """Evaluates against others; writes and shows the results."""
         folder, policy = self.folder, self.policy
         (folder / "model" / PROMPT_FILE).write_text(self.player.prompt_json())
-        episodes, outcomes = [], []
+        outcomes = []
         if policy is not None:
-            for meter in self.meters:
-                episodes.append(meter.measure("after training", policy))
-                outcomes.append(meter.outcome(policy))
+            outcomes = [meter.outcome(policy) for meter in self.meters]
         self.results = {
             **(results_of(outcomes, None) if outcomes else {}),
             "trainer": self.rows.trainer,

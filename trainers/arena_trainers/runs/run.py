@@ -228,7 +228,7 @@ class Run(ABC):
         """The metrics up to the checkpoint, in the main process; a new run writes step 0."""
         if self.is_main and self.checkpoint is not None:
             return metrics_until(metrics.path, self.first_step)
-        if self.is_main and self.meters:
+        if self.is_main and self.meters and self.job.measure_start:
             metrics.append(step_zero([(m.plan.name, m.stages[1]) for m in self.meters]))
         return []
 

@@ -11,8 +11,10 @@ from transformers import PrinterCallback
 
 from arena_studio.report.run_files import read_run_files
 from arena_studio.report.run_report import report_page
+from arena_trainers.engines.settings import by_server
 from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.processes import raised_everywhere, splits_weights
 from arena_trainers.runs.callbacks.against_start import AgainstStart
 from arena_trainers.runs.callbacks.best import BestModel, score_metric
 from arena_trainers.runs.callbacks.collapse import CollapseWarnings
@@ -136,19 +138,31 @@ class SelfPlayRun(Run):
         torch.cuda.empty_cache()  # an engine asks how much memory is free
 
     def measure_start(self) -> None:
-        """Measures the start of self-play; warns if hardly any of its replies is legal."""
-        self.args.distributed_state.wait_for_everyone()
-        if not self.is_main:
+        """Measures the start of self-play; warns if hardly any of its replies is legal.
+
+        All processes play, with the engine of training. Transformers plays in its place where
+        weights are split, which they are not before training, and where a server gets its first
+        weights for play beside training.
+        """
+        args = self.args
+        waits = by_server(args) and self.trainer.async_player is not None
+        if waits or (splits_weights(args) and not args.use_vllm):
+            policy, player = self.start_policies()
+        else:
+            policy, player = self.trainer.policy, self.trainer.matching.learner
+        if self.is_main:
+            for line in self.context_lines:
+                self.say(line)
+            self.say(start_description(policy, self.games.plans, args))
+            self.announce_exact(policy)
+        if not self.job.measure_start:
             return
-        for line in self.context_lines:
-            self.say(line)
-        policy, player = self.start_policies()
-        self.say(start_description(policy, self.games.plans, self.args))
-        self.announce_exact(policy)
+        if by_server(args) and not waits:
+            self.trainer.sender.begin(step=0)
         for meter in self.meters:
             episodes = meter.measure("before self-play", player)
-            warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
-            if warning is not None:
+            warning = legal_warning(meter.plan.name, episodes, self.job, args)
+            if warning is not None and self.is_main:
                 self.say(warning)
 
     def start_policies(self) -> tuple[LMPolicy, Policy]:
@@ -172,27 +186,32 @@ class SelfPlayRun(Run):
         return policy, policy
 
     def make_trainer(self) -> None:
-        """Makes the trainer, with what watches it."""
+        """Makes the trainer."""
+        self.args.distributed_state.wait_for_everyone()  # the main one saves the start
         args, job = self.args, self.job
         if "wandb" in (args.report_to or ()):  # transformers passes on no project
             project = getattr(args, "project", PROJECT)
             os.environ.setdefault("WANDB_PROJECT", project)
-        metrics = MetricsFile(self.folder / METRICS)
+        self.metrics = MetricsFile(self.folder / METRICS)
         with adapter_errors(job):
-            self.trainer = trainer = TurnGRPOTrainer(
+            self.trainer = TurnGRPOTrainer(
                 str(self.start),
                 args,
                 processing_class=self.tokenizer,
                 games=self.games,
-                callbacks=[metrics],
+                callbacks=[self.metrics],
                 peft_config=job.peft_config,
             )
+
+    def watch_training(self) -> None:
+        """Adds what measures, prints and writes in training."""
+        args, job, trainer = self.args, self.job, self.trainer
         trainer.remove_callback(PrinterCallback)
         rollouts = self.folder / "rollouts"
         trainer.add_callback(RolloutsFile(trainer, rollouts, job.saved_groups))
         every = job.steps_between_replies
         trainer.add_callback(SampleReplies(trainer, self.console, every))
-        before = self.begin_metrics(metrics)
+        before = self.begin_metrics(self.metrics)
         whole = trainer.sharded_weights.whole_weights
         self.nash_conv_callback = self.measure_nash_conv(
             trainer.policy, args.prompt, whole
@@ -219,11 +238,10 @@ class SelfPlayRun(Run):
                 "them only between batches; set start_episodes to 0, or vllm_mode to "
                 "'colocate'"
             )
-        policy = self.start_policies()[1] if self.is_main else None
         self.add_first_callback(
             AgainstStart(
                 self.trainer,
-                policy,
+                self.start_policies()[1],
                 every=self.job.evaluate_every,
                 num_episodes=self.job.start_episodes,
             )
@@ -277,23 +295,26 @@ class SelfPlayRun(Run):
         for meter in self.meters:  # a long evaluation that goes on is not late
             meter.on_progress = lambda: self.watchdog.begin(EVALUATION)
         exact = any(meter.game is not None for meter in self.meters)
-        with self.trainer.sharded_weights.weights_for_play(scores=exact):
-            if self.is_main:
-                self._evaluate()
-                self.push()
-
-    def _evaluate(self) -> None:
-        policy, args = self.trainer.matching.learner, self.args
-        table = late = None
+        policy, table = self.trainer.matching.learner, None
         if self.nash_conv_callback is not None:
-            late = self.nash_conv_callback.last_quarter_mean()
             # the first game may have been measured at the last step
             step = self.trainer.state.global_step
             table = self.nash_conv_callback.tables.get(step)
         episodes = []
-        for meter in self.meters:
-            episodes.append(meter.measure("after self-play", policy, table))
-            table = None
+        with self.trainer.sharded_weights.weights_for_play(scores=exact):
+            for meter in self.meters:
+                episodes.append(meter.measure("after self-play", policy, table))
+                table = None
+            with raised_everywhere():
+                if self.is_main:
+                    self._finish(episodes)
+                    self.push()
+
+    def _finish(self, episodes: list[list[Episode]]) -> None:
+        """Evaluates against others; writes and shows the results."""
+        policy, args, late = self.trainer.matching.learner, self.args, None
+        if self.nash_conv_callback is not None:
+            late = self.nash_conv_callback.last_quarter_mean()
         outcomes = [meter.outcome(policy) for meter in self.meters]
         self.results = {
             **results_of(outcomes, late),
@@ -372,8 +393,9 @@ class SelfPlayRun(Run):
 
     opening = (
         Stage("start", make_start, START),
-        Stage("measure", measure_start),
         Stage("trainer", make_trainer),
+        Stage("measure", measure_start),
+        Stage("callbacks", watch_training),
     )
     stages = (
         Stage("train", train),

@@ -130,6 +130,11 @@ class JobConfig:
         group="Evaluation",
         help="Episodes that measure the legal-reply rate.",
     )
+    measure_start: bool = option(
+        True,
+        group="Evaluation",
+        help="Whether to measure the model before training, as after it.",
+    )
     saved_episodes: int = option(
         32,
         least=0,

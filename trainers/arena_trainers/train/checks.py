@@ -211,3 +211,26 @@ def check_sequential(args: SelfPlay) -> None:
             f"whole steps of {accumulated} micro-batches, got {passes} in all; give "
             f"num_iterations {num} and leave steps_per_generation out"
         )
+
+
+def check_dtype(args: SelfPlay, is_adapted: bool) -> None:
+    """Raises ValueError for settings that train weights directly in half precision.
+
+    DeepSpeed keeps float32 copies itself.
+    """
+    dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
+    dtype = dtype.removeprefix("torch.")
+    by_deepspeed = os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true"
+    is_half = dtype in ("bfloat16", "float16")
+    if is_half and not (is_adapted or args.deepspeed or by_deepspeed):
+        raise ValueError(half_precision_error(dtype, args.learning_rate))
+
+
+def half_precision_error(dtype: str, learning_rate: float) -> str:
+    """The sentence of the checks before and after the model is loaded."""
+    return (
+        f"want float32 for weights that are trained directly, got {dtype}, which rounds "
+        f"an update of {learning_rate:g} away; train an adapter (--lora_r 16), or all "
+        "weights in float32 with passes in bfloat16 (--model_init_kwargs "
+        "'{dtype: float32}' --bf16 true)"
+    )

@@ -9,7 +9,6 @@ import arena_credit as credit
 from arena_credit.batch import INT_COLUMNS
 from arena_credit.by_name import estimators_with, find_estimator
 from arena_credit.needs import Needs, keeps_state, needs_of
-from arena_trainers.engines import check_engine_columns
 from arena_trainers.train.columns import part_of
 from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.records import PARTS
@@ -106,7 +105,6 @@ def check_credit_columns(
             f"that does, such as {estimators_with(_reads_values)}, or leave critic out "
             "(--critic null where a recipe has one)"
         )
-    check_engine_columns(args, read_columns)
     return tuple(dict.fromkeys([*read_columns, *functions]))
 
 

@@ -1,4 +1,4 @@
-"""`FiniteSteps`: a trainer that stops before an update or a file that is not finite."""
+"""`FiniteSteps`: a trainer whose updates are finite, and reach its weights."""
 
 from typing import Any
 
@@ -12,13 +12,16 @@ from transformers import (
 )
 
 from arena_trainers.finite import ADVICE, Diverged, check_weights
+from arena_trainers.train.trained_weights import MovedWeights, prepare_weights
 
 
 class FiniteSteps(Trainer):
     """Stops at the first loss or gradient that is not finite; a mixin of trainers.
 
     The weights do not get such an update, and no file gets weights that are not finite. A scaler
-    of gradients in half precision skips such updates itself; then the loss alone counts.
+    of gradients in half precision skips such updates itself; then the loss alone counts. Weights
+    that are trained are float32, and the share of them that moves is logged; DeepSpeed keeps
+    float32 copies itself.
 
     Attributes:
         advice: what to train with instead.
@@ -30,6 +33,17 @@ class FiniteSteps(Trainer):
         super().__init__(*args, **kwargs)
         self.losses: list[torch.Tensor] = []  # since the last update
         self.add_callback(_BeforeUpdate(self))
+        self._moved: MovedWeights | None = None
+        if not self.is_deepspeed_enabled:
+            model: Any = self.model
+            prepare_weights(model, self.args.learning_rate)
+            self._moved = MovedWeights(model)
+            self.add_callback(self._moved)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        if "loss" in logs and self._moved is not None:  # not the summary at the end
+            logs.update(self._moved.figures(logs.get("grad_norm")))
+        super().log(logs, start_time)
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         loss = super().training_step(*args, **kwargs)

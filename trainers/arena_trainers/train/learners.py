@@ -32,7 +32,7 @@ from arena_trainers.train.clock import Clock, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.parts import LearnerLoop
 from arena_trainers.train.rows import TrainingRow
-from arena_trainers.train.score.reference import check_reference
+from arena_trainers.train.score.reference import check_tokens
 from arena_trainers.train.score.tensors import prompts_with_replies
 from arena_wrappers import AgentPolicy, Policy
 from arena_wrappers.policies.agents import by_seat
@@ -339,7 +339,7 @@ class WholeLearners(Learners):
         for name, start, model in zip(self.names, starts, self.models, strict=True):
             self._check_fit(name, model)
             if start is not source:
-                check_reference(start, model, self.trainer.chat_tokenizer)
+                check_tokens(start, self.trainer.chat_tokenizer)
         reference_of: dict[Any, Any] = {}
         for start in starts if args.reads_reference else ():
             if start not in reference_of:

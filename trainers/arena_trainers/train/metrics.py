@@ -32,6 +32,9 @@
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |
 | `arena/sampling_gap/mean` | mean of abs(log-probability of a token as sampled - as trained) over tokens that are trained, in nats | below 0.001 in float32, 0.1 in half precision or with vLLM |
 | `arena/sampling_gap/max` | the largest since the last log | below 0.001 in float32 |
+| `arena/memory/bytes_per_token` | bytes of activations that a token of the first loss took, on a GPU, in the first log | close to the plan's |
+| `arena/memory/kept_tokens` | tokens of a loss whose activations may be kept on that GPU; chunks beyond run twice | above those of a micro-batch |
+| `arena/moved_weights` | trained weights that differ from those at the last log / trained weights, of those with a gradient (65,536 are compared; not under DeepSpeed) | above 0.1 |
 | `arena/critic_error` | mean squared error of `critic="features"` before its fit, of the values of `"tokens"`, or of Q and V of `"utterances"` before a fit | falls |
 | `arena/illegal_mass` | mean probability of illegal replies, `critic="exact"` | below 0.01 |
 | `arena/reply_tokens` | mean tokens of a reply, of turns that are trained | does not fall to 1 |

@@ -256,6 +256,10 @@ class LearnerLoop(ScoringLoop, Protocol):
 class WeightSender(Protocol):
     """Gives a server the weights of a folder."""
 
+    def begin(self, step: int) -> None:
+        """Sends all weights of a step."""
+        ...
+
     def take(self, folder: Any) -> None:
         """Sends the weights."""
         ...

@@ -332,6 +332,7 @@ def _call_records(
             prompt_ids=generation.prompt_ids,
             token_ids=generation.token_ids,
             logprobs=generation.logprobs,
+            entropies=generation.entropies,
             invalid=turn.invalid if is_last else None,
         )
         end_fields = {

@@ -316,7 +316,7 @@ class SelfPlay(TRLOptions):
         '`history="transcript"`.',
     )
     credit: str = option(
-        "random_effects",
+        "control_variates",
         group="Credit",
         help="Estimator of turn-level credit. A name, or 'module:function' of your "
         "own; options may follow as in 'mars(discount=0.9)', or stand in credit_args. "

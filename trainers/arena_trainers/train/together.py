@@ -89,14 +89,6 @@ def _scores(setup: Setup) -> str | None:
     return None
 
 
-def _entropies(setup: Setup) -> str | None:
-    if "tokens.entropy" not in setup.columns:
-        return None
-    within = setup.args.within_turn
-    name = "" if within == "uniform" else f" and within_turn {within!r}"
-    return f"credit {setup.args.credit!r}{name}, which reads entropies"
-
-
 def _asynchronous(setup: Setup) -> str | None:
     options = setup.args.asynchronous
     is_on = options is not None and options.get("max_staleness", 1)
@@ -135,7 +127,6 @@ FEATURES: dict[str, Feature] = {
     "exact": lambda setup: _critic(setup) if setup.args.critic == "exact" else None,
     "values": _values,
     "scores": _scores,
-    "entropies": _entropies,
     "asynchronous": _asynchronous,
     "adapter": _adapter,
     "whole": _whole,
@@ -166,7 +157,6 @@ CLASHES = (
     Clash("agent", "critic", f"its values are of whole turns, and {CALLS}"),
     Clash("agent", "values", f"values are of whole turns, and {CALLS}"),
     Clash("agent", "scores", f"scores are of whole turns, and {CALLS}"),
-    Clash("agent", "entropies", "calls of models are recorded without them"),
     Clash("agent", "branch", f"trees have a branch for each turn, and {CALLS}"),
     Clash("agent", "teacher", f"it names the move of a turn, and {CALLS}"),
     Clash("agent", "reference_prompt", f"it reads the prompts of turns, and {CALLS}"),

@@ -35,7 +35,8 @@ interface:
 | `_get_output_dir`, `ref_model`, `lr_scheduler`, `epsilon_low`, `epsilon_high`, `loss_type` | read |
 | `beta` | a number for each row where there are several learners; set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own, and where learners keep references |
 | `add_fused_lm_head`, of `trl.trainer.utils` | called for the whole models of learners |
-| `get_config_model_id`, of the module | replaced while the reference model is made, if `reference` names one |
+| `create_model_from_path`, of the module; `disable_dropout_in_model`, of `trl.trainer.utils`; `prepare_deepspeed`, `prepare_fsdp`, of `trl.models` | called to make the reference that `reference` names, as TRL makes one of the learner |
+| `SyncRefModelCallback`, of `trl.trainer.callbacks` | added for that reference |
 | `LambdaLR._last_lr` | written with the learning rate |
 
 `arena_trainers.train.metrics` explains the metrics that are logged besides those of TRL's loss.
@@ -52,12 +53,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import gather_object, is_peft_model
 from datasets import Dataset
 from numpy.typing import NDArray
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
-from trl.trainer import grpo_trainer
+from trl.trainer.callbacks import SyncRefModelCallback
 
 from arena_credit import Credit, TurnBatch
 from arena_trainers.checkpoint import checkpoint_of
@@ -68,7 +69,6 @@ from arena_trainers.engines import (
 )
 from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.backends.forward_pass import evaluating
-from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.advantages import BatchCredit
@@ -109,7 +109,11 @@ from arena_trainers.train.rows import (
     with_placeholder_rows,
 )
 from arena_trainers.train.score.forward import Forward
-from arena_trainers.train.score.reference import check_reference, reference_folder
+from arena_trainers.train.score.reference import (
+    check_tokens,
+    load_reference,
+    reference_folder,
+)
 from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import row_tensors
 from arena_trainers.train.tasks import Tasks
@@ -210,7 +214,9 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         slots = with_adapters(args, games.matchmaker, model, configs or [first])
         terms = terms_of(args.losses, args.layout)
         is_whole = bool(args.roles) and not configs
-        with without_client(args), slots, _beta(args, is_whole):
+        reference = reference_folder(args)
+        makes_reference = reference is None and not is_whole
+        with without_client(args), slots, _reference_by_trl(args, makes_reference):
             super().__init__(
                 model=next(iter(learner_starts(args, model)), model),
                 reward_funcs=[no_reward],
@@ -220,6 +226,8 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
                 processing_class=processing_class,
                 **kwargs,
             )
+        if reference is not None:
+            self._set_up_reference(reference)
         kind = WholeLearners if is_whole else Learners
         self.learners = kind(self, configs or model) if args.roles else None
         self._set_up_parts(terms)
@@ -230,8 +238,6 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         self.forward = Forward(self, self.sharded_weights, self.clock)
         self.terms = LossTerms(self, terms)
         args, games, clock = self.args, self.games, self.clock
-        if path := reference_folder(args):
-            check_reference(path, self.ref_model, self._tokenizer)
         self.policy = self._learner()
         device = self.accelerator.device
         games.place_opponents(self.policy, device)
@@ -274,6 +280,25 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             process=self.accelerator.process_index,
             clock=clock,
         )
+
+    def _set_up_reference(self, path: str) -> None:
+        """Makes the reference of a folder, and has it follow the learner if the settings say so."""
+        if is_peft_model(self.model):
+            raise ValueError(
+                "want reference without model where an adapter is trained, as TRL takes "
+                f"the base model for it; got {path!r}; leave model or the adapter out"
+            )
+        check_tokens(path, self._tokenizer)
+        self.beta = self.args.beta or 1.0  # as TRL has it where it makes the reference
+        self.ref_model = load_reference(
+            path,
+            learner=self.accelerator.unwrap_model(self.model),
+            args=self.args,
+            accelerator=self.accelerator,
+            temperature=self.temperature,
+        )
+        if self.args.sync_ref_model:
+            self.add_callback(SyncRefModelCallback(self.ref_model, self.accelerator))
 
     def _agent(self) -> Callable[[Policy], Policy] | None:
         """Makes what plays from the policy that learns; one player for several learners."""
@@ -591,18 +616,15 @@ def _without_full_collections() -> Iterator[None]:
 
 
 @contextmanager
-def _beta(args: TurnGRPOConfig, is_whole: bool) -> Iterator[None]:
-    """Has TRL make the reference of the settings, for terms also if `beta` is 0; none for whole learners."""
-    beta, get_config_model_id = args.beta, grpo_trainer.get_config_model_id
-    args.beta = (beta or 1.0) * (args.reads_reference and not is_whole)
-    path = reference_folder(args) if args.beta else None
-    if path is not None:
-        check_language_model(path)
-        grpo_trainer.get_config_model_id = lambda config: path
+def _reference_by_trl(args: TurnGRPOConfig, is_made: bool) -> Iterator[None]:
+    """Has TRL make the reference, for terms of the loss also if `beta` is 0, or none."""
+    beta, moves = args.beta, args.sync_ref_model
+    args.beta = (beta or 1.0) if is_made and args.reads_reference else 0.0
+    args.sync_ref_model = moves and is_made  # TRL refuses it where it makes none
     try:
         yield
     finally:
-        args.beta, grpo_trainer.get_config_model_id = beta, get_config_model_id
+        args.beta, args.sync_ref_model = beta, moves
 
 
 def _prepare(

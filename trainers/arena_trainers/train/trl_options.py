@@ -15,6 +15,7 @@ class TRLOptions:
         save_strategy: Any  # an enumeration of transformers, or its text
         eval_strategy: Any  # likewise
         learning_rate: float
+        model_init_kwargs: Any  # a dict, or None
         per_device_train_batch_size: int
         per_device_eval_batch_size: int
         gradient_accumulation_steps: int

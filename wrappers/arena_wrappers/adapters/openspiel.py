@@ -157,7 +157,7 @@ def _edge(name: str, node: State) -> str:
     return f"{one_line(before.action_to_string(node[-1]))} with probability {chance}"
 
 
-def _set_of(spiel: Any, player: int) -> str:
+def _set_of(spiel: pyspiel.State, player: int) -> str:
     """What OpenSpiel calls the information set of the player to move."""
     kind = spiel.get_game().get_type()
     if kind.provides_information_state_string:
@@ -165,7 +165,7 @@ def _set_of(spiel: Any, player: int) -> str:
     return str(spiel.observation_string(player))
 
 
-def _set_label(spiel: Any, player: int) -> str:
+def _set_label(spiel: pyspiel.State, player: int) -> str:
     """The name that a file of an extensive-form game gives to an information set."""
     if spiel.get_game().get_type().short_name != FILE_GAME:
         return ""
@@ -226,7 +226,7 @@ def _unsupported(name: str, reason: str) -> UnsupportedGame:
     return UnsupportedGame(f"OpenSpiel's {name!r} cannot be played here: {reason}")
 
 
-def _lack_of(kind: Any, game: "OpenSpielGame") -> str | None:
+def _lack_of(kind: pyspiel.GameType, game: "OpenSpielGame") -> str | None:
     """The first part that a game needs here and lacks; None if it has all."""
     if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
         return "its chance outcomes are not listed"
@@ -593,7 +593,7 @@ def _state_class(game: AnyGame) -> Any:
     """The class of a game's states, as `pyspiel.Game` makes them."""
 
     class State(_State):
-        def __init__(self, spiel: Any) -> None:
+        def __init__(self, spiel: pyspiel.Game) -> None:
             super().__init__(spiel)
             self.state = game.initial_state()
 
@@ -629,7 +629,7 @@ def _state_class(game: AnyGame) -> Any:
     return State
 
 
-def _game_class(game: AnyGame, kind: Any, facts: Any) -> Any:
+def _game_class(game: AnyGame, kind: pyspiel.GameType, facts: pyspiel.GameInfo) -> Any:
     """A class of games, as `pyspiel.register_game` takes it."""
     state_class = _state_class(game)
 
@@ -654,8 +654,8 @@ class _Observer:
         self.tensor = np.array(game.features(game.initial_state(), 0), np.float32)
         self.dict = {"features": self.tensor}
 
-    def set_from(self, state: Any, player: int) -> None:
+    def set_from(self, state: _State, player: int) -> None:
         self.tensor[:] = self._game.features(state.state, player)
 
-    def string_from(self, state: Any, player: int) -> str:
+    def string_from(self, state: _State, player: int) -> str:
         return self._game.observe(state.state, player)

@@ -77,7 +77,7 @@ class Position:
 
     def __init__(
         self,
-        env: Any,
+        env: ta.Env,
         shows: Callable[[Any, int], str],
         generators: Sequence[Any],
         texts_by_player: tuple[tuple[str, ...], ...],
@@ -274,7 +274,7 @@ def start(name: str, num_players: int, seed: int) -> Position:
     if type(env).get_observation is not ta.Env.get_observation:
         raise UnsupportedGame(f"{name!r} computes observations when they are read")
 
-    def shows(env: Any, player: int) -> str:
+    def shows(env: ta.Env, player: int) -> str:
         sent = list(env.state.observations[player])
         if wrapper is not None and sent:
             return str(wrapper(env).observation(player, sent))

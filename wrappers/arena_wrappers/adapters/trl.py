@@ -66,8 +66,9 @@ class rollout_func:  # named as TRL's argument
     `sample`, so that chance is the same and the policies' choices differ. Later batches have
     other samples, by the trainer's `state.global_step`, so a resumed run plays the same
     episodes. A row holds the tokens that the model read and wrote; `env_mask` is 1 for those
-    that it wrote. Two more fields go to the reward functions: `returns`, and `legal`, the share
-    of the model's replies that are legal actions.
+    that it wrote. Three more fields go to the reward functions: `returns`; `turn_rewards`, what each
+    turn was paid, which `arena_credit.hooks.trl` reads; and `legal`, the share of the model's
+    replies that are legal actions.
 
     Args:
         game: as `env_fn` of `play`. An id gets prompts with `history="transcript"`, which a
@@ -138,11 +139,17 @@ class rollout_func:  # named as TRL's argument
                 "env_mask": [0],
                 "logprobs": [0.0],
                 "returns": episode.returns[self.seat],
+                "turn_rewards": None,
                 "legal": None,
             }
         legal = sum(turn.invalid is None for turn in turns) / len(turns)
-        total = sum(turn.reward for turn in turns)
-        return {**token_row(turns), "returns": total, "legal": legal}
+        turn_rewards = [turn.reward for turn in turns]
+        return {
+            **token_row(turns),
+            "returns": sum(turn_rewards),
+            "turn_rewards": turn_rewards,
+            "legal": legal,
+        }
 
     def _warn_if_never_legal(self, rows: Sequence[dict[str, Any]]) -> None:
         shares = [row["legal"] for row in rows if row["legal"] is not None]
@@ -193,7 +200,7 @@ def token_row(turns: Sequence[Turn]) -> dict[str, list[Any]]:
     return {**row, "logprobs": logprobs}
 
 
-def _seed_of(prompt: Any) -> int:
+def _seed_of(prompt: Sequence[Message]) -> int:
     """The seed that `starts` wrote."""
     try:
         return int(prompt[-1]["content"])

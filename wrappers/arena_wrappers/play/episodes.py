@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from arena_envs.game import CHANCE, AnyGame, IllegalAction
+from arena_envs.game import (
+    CHANCE,
+    AnyAction,
+    AnyGame,
+    AnyState,
+    IllegalAction,
+)
 from arena_wrappers.play.asking import MAX_ERROR
 from arena_wrappers.play.branching import CANDIDATE
 from arena_wrappers.play.plans import EnvFn, EpisodePlan
@@ -267,7 +273,11 @@ class LiveEpisode:
 
 
 def turn_of(
-    request: TurnRequest, policy: str, reply: Reply, action: Any, outcome: Any = None
+    request: TurnRequest,
+    policy: str,
+    reply: Reply,
+    action: AnyAction,
+    outcome: AnyAction | InvalidReply = None,
 ) -> Turn:
     """The turn of a reply; `outcome` may be the reason why the reply is invalid."""
     invalid = outcome if isinstance(outcome, InvalidReply) else None
@@ -296,7 +306,7 @@ def _copied(turns: Sequence[Turn]) -> list[Turn]:
     return [replace(turn, rewards=turn.rewards.copy()) for turn in turns]
 
 
-def measures_of(game: AnyGame, state: Any) -> dict[str, float]:
+def measures_of(game: AnyGame, state: AnyState) -> dict[str, float]:
     """The game's measures of a state; none if the game defines none."""
     measure = getattr(game, "measures", None)
     return {} if measure is None else {k: float(v) for k, v in measure(state).items()}

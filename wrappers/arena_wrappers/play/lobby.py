@@ -14,7 +14,11 @@ from secrets import token_hex
 from typing import Any
 
 import arena_envs
-from arena_envs.checks import check_known, short
+from arena_envs.checks import (
+    JSON,
+    check_known,
+    short,
+)
 from arena_envs.game import AnyGame
 from arena_envs.registration import game_parameters
 from arena_envs.trust import named_only
@@ -156,7 +160,7 @@ class Lobby:
             return arena_envs.make_game(id, **parameters)
 
 
-def _check_value(name: str, value: Any) -> None:
+def _check_value(name: str, value: JSON) -> None:
     is_text = isinstance(value, str) and len(value) <= MAX_TEXT
     is_number = isinstance(value, int | float) and abs(value) <= MAX_NUMBER
     if not is_text and not is_number:

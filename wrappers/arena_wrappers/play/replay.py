@@ -6,7 +6,14 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 from arena_envs import GameEnv, make_game
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction, as_tuples
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+    IllegalAction,
+    as_tuples,
+)
 from arena_envs.scenes import Scene, Talk, scene_of, text_of
 from arena_envs.trust import named_only
 from arena_wrappers.play.episodes import forfeit_reason
@@ -202,7 +209,9 @@ def _drawn_actions(game: AnyGame, episode: Episode) -> dict[int, Any]:
     return {i: _action_of(game, states[i], i, shared[i].action) for i in numbers}
 
 
-def _action_of(game: AnyGame, state: Any, number: int, entry: Any) -> Any:
+def _action_of(
+    game: AnyGame, state: AnyState, number: int, entry: int | str | None
+) -> Any:
     """The action that an entry of a record's `actions` stands for."""
     player = game.current_player(state)
     possible: Sequence[Any] = game.legal_actions(state)
@@ -212,7 +221,7 @@ def _action_of(game: AnyGame, state: Any, number: int, entry: Any) -> Any:
         if entry in possible:
             return entry
     elif player == CHANCE:
-        if entry in range(len(possible)):
+        if isinstance(entry, int) and entry in range(len(possible)):
             return possible[entry]
     elif player != TERMINAL and isinstance(entry, str):
         try:
@@ -276,7 +285,7 @@ def ending(
     return "\n".join(lines)
 
 
-def _hidden(game: AnyGame, state: Any, seat: int) -> str:
+def _hidden(game: AnyGame, state: AnyState, seat: int) -> str:
     """The parts of the picture of a state that a seat does not see as they are, but for the talk."""
     whole, visible = (scene_of(game, state, viewer).shapes for viewer in (None, seat))
     shapes = [

@@ -21,7 +21,10 @@ from arena_envs.checks import (
     short,
 )
 from arena_envs.env import AnyText, GameEnv
-from arena_envs.game import MAX_TEXT, AnyGame
+from arena_envs.game import (
+    MAX_TEXT,
+    AnyGame,
+)
 from arena_envs.nodes import Content, action_mask
 from arena_envs.registration import game_parameters
 from arena_wrappers.play.asking import ask

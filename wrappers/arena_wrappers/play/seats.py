@@ -10,7 +10,10 @@ import numpy as np
 from arena_envs.bots import Bot, make_bot
 from arena_envs.checks import check_known, short
 from arena_envs.env import GameEnv
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_wrappers.play.episodes import measures_of
 from arena_wrappers.policies import (
     BotPolicy,
@@ -26,7 +29,7 @@ from arena_wrappers.policies import (
 OPTIONS = ("chance", "sample")  # of `reset`
 
 
-def checked_seat(seat: Any, num_players: int) -> int:
+def checked_seat(seat: int | str, num_players: int) -> int:
     """The seat as an `int`; raises ValueError unless the game has it."""
     is_integer = isinstance(seat, int | np.integer) and not isinstance(seat, bool)
     if not is_integer or seat not in range(num_players):
@@ -37,7 +40,7 @@ def checked_seat(seat: Any, num_players: int) -> int:
     return int(seat)
 
 
-def checked_sample(options: Any, seed: int | None) -> int:
+def checked_sample(options: Mapping[str, Any] | None, seed: int | None) -> int:
     """The number `sample` among the options of `reset`; 0 without one.
 
     Raises:
@@ -107,7 +110,7 @@ class NoisyBot:
     inner: Bot
     probability: float
 
-    def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
         if rng.random() < self.probability:
             return rng.choice(game.legal_actions(state))
         return self.inner(game, state, rng)

@@ -414,7 +414,7 @@ def _maker(
 
 
 def _checked_save(
-    saved: Any,
+    saved: Mapping[str, Any],
 ) -> tuple[int, int, list[int], list[Reply], dict[str, Any]]:
     """Seed, sample, seats, replies and options of a save, which may come from anybody."""
     try:

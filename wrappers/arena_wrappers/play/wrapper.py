@@ -11,7 +11,10 @@ from pettingzoo.utils.wrappers.base import BaseWrapper
 
 from arena_envs.checks import check_known, did_you_mean
 from arena_envs.env import AnyText, GameEnv
-from arena_envs.game import MAX_TEXT
+from arena_envs.game import (
+    MAX_TEXT,
+    AnyAction,
+)
 from arena_wrappers.prompts import (
     PROMPT_OPTIONS,
     History,
@@ -51,7 +54,7 @@ def _check_words(words: dict[str, Any]) -> None:
             raise TypeError(f"want prompt options, got {name!r}; {hint}")
 
 
-def _check_env(env: Any) -> None:
+def _check_env(env: GameEnv) -> None:
     if not isinstance(env, GameEnv):
         raise TypeError(
             f"want a GameEnv, got {type(env).__name__}; write "
@@ -228,7 +231,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         invalid: InvalidReply | None = None,
         *,
         seed: int | None = None,
-        replayed_action: Any = None,
+        replayed_action: AnyAction = None,
     ) -> None:
         """Plays a reply.
 
@@ -289,7 +292,11 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         return self._seating.view(self.env.game, self.env.game_state, seat)
 
     def _play(
-        self, agent: str, outcome: Any, seed: int | None, replayed_action: Any
+        self,
+        agent: str,
+        outcome: AnyAction | InvalidReply,
+        seed: int | None,
+        replayed_action: AnyAction,
     ) -> None:
         env = self.env
         if isinstance(outcome, InvalidReply):

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from arena_envs.checks import JSON
 from arena_wrappers.policies.client import BadAnswer, Client, StatusError, TooLate
 from arena_wrappers.policies.endpoints import OPENAI_URL, read_endpoint
 from arena_wrappers.policies.network import Call
@@ -67,6 +68,7 @@ class ChatAPIPolicy:
 
     Attributes:
         url: of the endpoint.
+        max_tokens: longest reply; None: the endpoint's default.
         usage: calls, errors, tokens and cost so far.
 
     Raises:
@@ -93,7 +95,7 @@ class ChatAPIPolicy:
     ) -> None:
         url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         self.model, self.name, self.prompt = model, name or model, prompt
-        self.url, self.prices = url, prices
+        self.url, self.prices, self.max_tokens = url, prices, max_tokens
         self.usage = Usage()
         self._send_seed = send_seed
         self._refused_fields: tuple[str, ...] = ()
@@ -184,7 +186,7 @@ class ChatAPIPolicy:
         self._count(answer.get("usage"), num_calls=1)
         return replace(reply, text=self._client.hide(reply.text))
 
-    def _count(self, usage: Any = None, **numbers: int) -> None:
+    def _count(self, usage: JSON = None, **numbers: int) -> None:
         usage = usage if isinstance(usage, dict) else {}
         sent = _number(usage.get("prompt_tokens"))
         came = _number(usage.get("completion_tokens"))
@@ -268,7 +270,7 @@ def _reply(answer: Any) -> Reply:
     return Reply(text, prompt_ids, token_ids, truncated=is_cut)
 
 
-def _text_of(content: Any) -> str:
+def _text_of(content: JSON) -> str:
     """The text of a message, which may be a list of parts; raises TypeError for others."""
     if isinstance(content, list):
         parts = (part.get("text") for part in content if isinstance(part, dict))
@@ -278,7 +280,7 @@ def _text_of(content: Any) -> str:
     return content or ""
 
 
-def _missing_text_reason(message: Mapping[str, Any], finish_reason: Any) -> Instead:
+def _missing_text_reason(message: Mapping[str, Any], finish_reason: JSON) -> Instead:
     """The kind of a message without text."""
     if message.get("refusal"):
         return "refusal"
@@ -290,5 +292,5 @@ def _missing_text_reason(message: Mapping[str, Any], finish_reason: Any) -> Inst
     return "reasoning" if has_reasoning else "empty"
 
 
-def _number(value: Any) -> int:
+def _number(value: JSON) -> int:
     return value if type(value) is int and value > 0 else 0

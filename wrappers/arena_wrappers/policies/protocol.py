@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_wrappers.prompts import (
     DATE,
     Instead,
@@ -55,7 +58,7 @@ class TurnRequest:
 
     @classmethod
     def at(
-        cls, game: AnyGame, state: Any, options: PromptOptions, seed: int = 0
+        cls, game: AnyGame, state: AnyState, options: PromptOptions, seed: int = 0
     ) -> "TurnRequest":
         """The request of the seat to move, whose prompt tells the state alone."""
         seat = game.current_player(state)

@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from arena_envs import talk
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_envs.hostile import break_markup
 from arena_wrappers.prompts.formats import FORMATS, InvalidReply, ReplyFormat
 from arena_wrappers.prompts.languages import find_language
@@ -21,7 +24,7 @@ class Message(TypedDict):
 
 def messages(
     game: AnyGame,
-    state: object,
+    state: AnyState,
     seat: int,
     options: PromptOptions,
     rules: str | None = None,
@@ -44,13 +47,11 @@ def messages(
     words, is_listed = find_language(options.language), game.num_actions is not None
     listed_actions = getattr(game, "shown_actions", game.legal_actions)(state)
     text = words.translated(game, game.observe(state, seat))
-    legal = ", ".join(game.action_text(state, action) for action in listed_actions)
+    legal = ""
+    if options.show_legal_actions and game.current_player(state) == seat:
+        legal = ", ".join(game.action_text(state, action) for action in listed_actions)
     if not is_listed:  # only language games show words of other seats
         text, legal = neutralise(text), neutralise(legal)
-    if not (
-        legal and options.show_legal_actions and game.current_player(state) == seat
-    ):
-        legal = ""
     line = (words.legal if is_listed else words.samples).format(legal) if legal else ""
     system = ""
     if options.rules or options.system is not None:
@@ -88,7 +89,7 @@ def _filled(template: str, parts: Mapping[str, str]) -> str:
 
 def _example(
     game: Any,
-    state: Any,
+    state: AnyState,
     listed_actions: Sequence[Any],
     shape: ReplyFormat,
     greeting: str,

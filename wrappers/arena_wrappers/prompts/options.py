@@ -7,7 +7,10 @@ from datetime import date
 from typing import Any, Literal, get_args
 
 from arena_envs.checks import check_known
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_wrappers.prompts.formats import InvalidReply, find_reply_format
 from arena_wrappers.prompts.languages import languages
 from arena_wrappers.prompts.parsing import Parsing, parse_reply
@@ -87,7 +90,11 @@ class PromptOptions:
             check_known(value, choices, f"unknown {name} {value!r:.80}")
 
     def parse(
-        self, game: AnyGame, state: Any, text: str, legal: Sequence[str] | None = None
+        self,
+        game: AnyGame,
+        state: AnyState,
+        text: str,
+        legal: Sequence[str] | None = None,
     ) -> Any | InvalidReply:
         """The legal action that a reply names; see `arena_wrappers.prompts.parsing.parse_reply`."""
         return parse_reply(game, state, text, self.reply_format, legal, self.parsing)

@@ -34,7 +34,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from arena_envs.game import AnyGame, IllegalAction, fold
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+    IllegalAction,
+    fold,
+)
 from arena_envs.talk import Word, natural, restated
 from arena_wrappers.prompts.formats import MAX_ANSWER, InvalidReply, find_reply_format
 from arena_wrappers.prompts.json_fields import field_answers
@@ -61,7 +66,7 @@ Parsing = Literal["tolerant", "strict"]
 
 def parse_reply(
     game: AnyGame,
-    state: Any,
+    state: AnyState,
     text: str,
     reply_format: str = "answer",
     legal: Sequence[str] | None = None,
@@ -105,13 +110,13 @@ def after_reasoning(text: str) -> str | InvalidReply:
     return InvalidReply("reasoning", UNFINISHED) if answer_part is None else answer_part
 
 
-def legal_texts(game: AnyGame, state: Any) -> list[str]:
+def legal_texts(game: AnyGame, state: AnyState) -> list[str]:
     """Canonical texts of the legal actions, in their order."""
     return [game.action_text(state, action) for action in game.legal_actions(state)]
 
 
 def find_action(
-    game: AnyGame, state: Any, answer: str, legal: Sequence[str] | None = None
+    game: AnyGame, state: AnyState, answer: str, legal: Sequence[str] | None = None
 ) -> Any | InvalidReply:
     """The legal action that an answer names: by its canonical text, or by `Game.parse`."""
     if len(answer) > MAX_ANSWER:
@@ -154,7 +159,11 @@ MAX_ANSWERS = 8  # marked answers that are read
 
 
 def _read_tolerantly(
-    game: AnyGame, state: Any, answer_part: str, reply_format: str, legal: Sequence[str]
+    game: AnyGame,
+    state: AnyState,
+    answer_part: str,
+    reply_format: str,
+    legal: Sequence[str],
 ) -> Any | InvalidReply:
     """The action of the part of a reply that follows the reasoning."""
     shape = find_reply_format(reply_format)
@@ -182,7 +191,7 @@ def _read_tolerantly(
 
 
 def _action_of_answer(
-    game: AnyGame, state: Any, answer: str, legal: Sequence[str]
+    game: AnyGame, state: AnyState, answer: str, legal: Sequence[str]
 ) -> Any | InvalidReply:
     """The action of one answer, by the rules of tolerant parsing."""
     if len(answer) > MAX_ANSWER and game.num_actions is not None:

@@ -37,6 +37,7 @@ _FAMILIES = tuple(
         ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
     )
 )
+_ANY_MARK = re.compile("|".join(mark.pattern for pair in _FAMILIES for mark in pair))
 
 
 def without_reasoning(text: str) -> str | None:
@@ -47,6 +48,8 @@ def without_reasoning(text: str) -> str | None:
     >>> without_reasoning("<think>K is high. bet") is None
     True
     """
+    if not _ANY_MARK.search(text):  # most replies
+        return text
     begin = 0
     for opening, closing in _FAMILIES:
         opened = max((match.end() for match in opening.finditer(text)), default=0)
@@ -73,7 +76,9 @@ def opening_at_end(text: str) -> str:
 
 def has_opening(text: str) -> bool:
     """Whether a mark that opens reasoning occurs in a text."""
-    return any(opening.search(text) for opening, _ in _FAMILIES)
+    return bool(_ANY_MARK.search(text)) and any(
+        opening.search(text) for opening, _ in _FAMILIES
+    )
 
 
 def names_marks(text: str) -> bool:

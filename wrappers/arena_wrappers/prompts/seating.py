@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from arena_envs.game import AnyGame
+from arena_envs.game import (
+    AnyGame,
+    AnyState,
+)
 from arena_wrappers.prompts.messages import Message, messages
 from arena_wrappers.prompts.options import PromptOptions
 from arena_wrappers.prompts.parsing import legal_texts
@@ -53,7 +56,7 @@ class Seating:
         views: list[dict[Any, View]] = [{} for _ in self._views]
         return {**self.__dict__, "_memory": {}, "_views": views, "_rules": {}}
 
-    def view(self, game: AnyGame, state: Any, seat: int) -> View:
+    def view(self, game: AnyGame, state: AnyState, seat: int) -> View:
         """The view of a seat in a state; cached."""
         views = self._views[seat]
         view = views.get(state)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from arena_envs.game import AnyAction
 from arena_trainers.data.arguments import Policies, check_share
 from arena_trainers.data.built_in.questions import Question, policy_of, questions_of
 from arena_trainers.data.recorded_play import calls, facts_of, is_legal, pieces_of
@@ -109,7 +110,9 @@ def solver_labels(
             yield Label(**facts, completion=pieces, label=label)
 
 
-def _labels(teacher: Any, questions: Sequence[Question], at_least: float) -> list[bool]:
+def _labels(
+    teacher: Policy, questions: Sequence[Question], at_least: float
+) -> list[bool]:
     """True for each turn whose action the solver would play."""
     requests = [addressed(question.request, teacher) for question in questions]
     labels = []
@@ -130,7 +133,7 @@ def _labels(teacher: Any, questions: Sequence[Question], at_least: float) -> lis
     return labels
 
 
-def _canonical(question: Question, action: Any) -> str:
+def _canonical(question: Question, action: AnyAction) -> str:
     """The canonical text of an action, which a record may already hold as text."""
     if isinstance(action, str):
         return action

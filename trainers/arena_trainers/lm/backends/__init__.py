@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from arena_trainers.lm.backends.top_logprobs import NUM_TOP
 from arena_trainers.lm.prompt_file import check_sampling
 
 Prompts = Sequence[Sequence[int]]  # token ids of each
@@ -55,8 +56,12 @@ class Sampling:
 
     @property
     def vllm_options(self) -> dict[str, Any]:
-        """The settings by vLLM's names; log-probabilities are of the drawn token alone."""
-        settings = {**self.options, "stop_token_ids": list(self.end_ids), "logprobs": 0}
+        """The settings by vLLM's names; 0 `logprobs` are that of the drawn token alone."""
+        settings = {
+            **self.options,
+            "stop_token_ids": list(self.end_ids),
+            "logprobs": NUM_TOP if self.with_entropy else 0,
+        }
         settings["max_tokens"] = settings.pop("max_new_tokens")
         return settings
 
@@ -76,7 +81,7 @@ class Generated(NamedTuple):
             / temperature), after top-k, top-p, min-p and the repetition penalty. At
             temperature 0: under softmax(logits).
         entropies: of the distribution that `logprobs` are of, at each token, in nats; None
-            unless asked for.
+            unless asked for. Of vLLM and servers, `entropy_estimate`.
     """
 
     token_ids: list[list[int]]

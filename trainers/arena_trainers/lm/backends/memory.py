@@ -143,9 +143,15 @@ def cached_bytes_per_token(config: "PreTrainedConfig") -> int:
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that this process may still take on the device."""
+    """Bytes that this process may still take on the device.
+
+    On a GPU those that torch's allocator holds for later use count, too.
+    """
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(
+            device
+        )
+        return int(torch.cuda.mem_get_info(device)[0]) + cached
     free = int(psutil.virtual_memory().available)
     limit = LIMIT.read_text().strip() if LIMIT.is_file() else "max"
     if limit != "max":

@@ -23,7 +23,9 @@ from arena_trainers.lm.backends.server import (
     Server,
     ServerError,
 )
-from arena_trainers.lm.backends.vllm import check_no_entropies
+from arena_trainers.lm.backends.top_logprobs import NUM_TOP, entropy_estimate
+
+MAX_LOGPROB = 1e-3  # above 0 by rounding
 
 
 class ReplyFields(NamedTuple):
@@ -34,12 +36,14 @@ class ReplyFields(NamedTuple):
         token_ids: of the reply.
         logprobs: of its tokens.
         finish_reason: why it ended.
+        top: of each token, the log-probabilities of the likeliest ones by their ids.
     """
 
     model: Any = None
     token_ids: Any = None
     logprobs: Any = None
     finish_reason: Any = None
+    top: Any = None
 
 
 class ServerBackend:
@@ -86,7 +90,6 @@ class ServerBackend:
         Raises:
             ServerError: the server does not answer, has other weights, or its reply lacks
                 token ids or log-probabilities.
-            ValueError: entropies are asked for.
         """
         self._check_sampling(sampling)
         if self.version is None:
@@ -100,18 +103,24 @@ class ServerBackend:
         replies = [self._parse_reply(answer) for answer in answers]
         self.check_version()
         return Generated(
-            token_ids=[ids for ids, _ in replies],
-            logprobs=[logprobs for _, logprobs in replies],
+            token_ids=[reply.token_ids for reply in replies],
+            logprobs=[reply.logprobs for reply in replies],
+            entropies=[self._entropies(reply) for reply in replies]
+            if sampling.with_entropy
+            else None,
         )
 
     def _check_sampling(self, sampling: Sampling) -> None:
         """Raises ValueError for what the server cannot give."""
-        check_no_entropies(sampling)
 
     def _body(self, ids: list[int], seed: int, sampling: Sampling) -> dict[str, Any]:
         """A request; with all settings, as a model's folder may have other defaults."""
         request = {"model": self.model, "prompt": ids, "seed": seed % 2**63}
         answer_options = {"skip_special_tokens": False, "return_token_ids": True}
+        if (
+            sampling.with_entropy
+        ):  # else two tokens of one text would be one of `top_logprobs`
+            answer_options["return_tokens_as_token_ids"] = True
         return request | answer_options | sampling.vllm_options
 
     def _reply_fields(self, answer: Any) -> ReplyFields:
@@ -122,7 +131,28 @@ class ServerBackend:
             token_ids=choice["token_ids"],
             logprobs=choice["logprobs"]["token_logprobs"],
             finish_reason=choice["finish_reason"],
+            top=choice["logprobs"].get("top_logprobs"),
         )
+
+    def _entropies(self, reply: ReplyFields) -> list[float]:
+        """The `entropy_estimate` at each token of a reply."""
+        try:
+            tops = [self._top_of_token(top) for top in reply.top]
+            triples = zip(reply.token_ids, reply.logprobs, tops, strict=True)
+            return [entropy_estimate(*triple) for triple in triples]
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+            raise ServerError(
+                f"want top log-probabilities for each token of a reply of {self.server.url}, got "
+                f"{str(reply.top)[:120]!r}; start the server with at least {NUM_TOP} of them "
+                "(--max-logprobs of vLLM), or set credit_args={'surprise': False}"
+            ) from None
+
+    def _top_of_token(self, top: Any) -> dict[int, float]:
+        """Log-probabilities by token id; raises for what is none."""
+        return {
+            int(key.removeprefix("token_id:")): checked_logprob(value)
+            for key, value in top.items()
+        }
 
     def check_version(self) -> None:
         """Raises ServerError if the server has other weights than it was sent."""
@@ -226,8 +256,8 @@ class ServerBackend:
                 f"model than {self.served.folder!r} with these layers; {RESTART} ({error})"
             ) from error
 
-    def _parse_reply(self, answer: Any) -> tuple[list[int], list[float]]:
-        """Token ids and log-probabilities of a reply."""
+    def _parse_reply(self, answer: Any) -> ReplyFields:
+        """A reply whose token ids and log-probabilities are checked."""
         url = self.server.url
         try:
             reply = self._reply_fields(answer)
@@ -258,7 +288,14 @@ class ServerBackend:
                 f"want finite log-probabilities from {url}, got some that are not: the "
                 "weights have diverged; train with a lower learning_rate or max_grad_norm"
             )
-        return token_ids, logprobs
+        return reply
+
+
+def checked_logprob(value: Any) -> float:
+    """A log-probability of an answer; raises ValueError if it is none."""
+    if type(value) not in (int, float) or not value <= MAX_LOGPROB:
+        raise ValueError(f"want a log-probability, got {value!r}; check the server")
+    return float(value)
 
 
 def _is_list_of(values: Any, *kinds: type) -> bool:

@@ -8,7 +8,12 @@ from typing import Any
 
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.server import RequestRefused
-from arena_trainers.lm.backends.server_backend import ReplyFields, ServerBackend
+from arena_trainers.lm.backends.server_backend import (
+    ReplyFields,
+    ServerBackend,
+    checked_logprob,
+)
+from arena_trainers.lm.backends.top_logprobs import NUM_TOP
 
 
 class SGLangBackend(ServerBackend):
@@ -39,7 +44,13 @@ class SGLangBackend(ServerBackend):
             "stop_token_ids": list(sampling.end_ids),
             "skip_special_tokens": False,
         }
-        body = {"input_ids": ids, "sampling_params": params, "return_logprob": True}
+        body: dict[str, Any] = {
+            "input_ids": ids,
+            "sampling_params": params,
+            "return_logprob": True,
+        }
+        if sampling.with_entropy:
+            body["top_logprobs_num"] = NUM_TOP
         is_base = self.model == self.served.model
         return body if is_base else {**body, "lora_path": self.model}
 
@@ -51,7 +62,11 @@ class SGLangBackend(ServerBackend):
             token_ids=[token[1] for token in tokens],
             logprobs=[token[0] for token in tokens],
             finish_reason=meta["finish_reason"]["type"],
+            top=meta.get("output_top_logprobs"),
         )
+
+    def _top_of_token(self, top: Any) -> dict[int, float]:
+        return {int(entry[1]): checked_logprob(entry[0]) for entry in top}
 
     def _load_adapter(self, folder: Path) -> None:
         name = {"lora_name": str(folder)}

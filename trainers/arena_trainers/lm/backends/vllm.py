@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from arena_envs.extras import import_extra
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
+from arena_trainers.lm.backends.top_logprobs import entropy_estimate
 
 if TYPE_CHECKING:
     import torch
     from peft import LoraConfig, PeftModel
     from vllm import LLM
+    from vllm.logprobs import Logprob
     from vllm.lora.request import LoRARequest
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes as a maximum
@@ -207,12 +209,6 @@ class VLLMBackend:
     def generate(
         self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
     ) -> Generated:
-        """As `Backend.generate`.
-
-        Raises:
-            ValueError: entropies are asked for.
-        """
-        check_no_entropies(sampling)
         adapter = self.refresh()
         sampling_params = import_extra("vllm", "vllm").SamplingParams
         options = sampling.vllm_options
@@ -227,15 +223,20 @@ class VLLMBackend:
         )
         token_ids: list[list[int]] = []
         logprobs: list[list[float]] = []
+        entropies: list[list[float]] = []
         for output in outputs:
             reply = output.outputs[0]
-            pairs = zip(reply.logprobs, reply.token_ids, strict=True)
+            pairs = list(zip(reply.logprobs, reply.token_ids, strict=True))
             token_ids.append(list(reply.token_ids))
             logprobs.append([float(step[token].logprob) for step, token in pairs])
-        return Generated(token_ids, logprobs)
+            if sampling.with_entropy:
+                entropies.append([_entropy(step, token) for step, token in pairs])
+        return Generated(
+            token_ids, logprobs, entropies if sampling.with_entropy else None
+        )
 
 
-def check_no_entropies(sampling: Sampling) -> None:
-    """Raises ValueError if vLLM, in this process or a server, cannot give what is asked."""
-    if sampling.with_entropy:
-        raise ValueError("vLLM gives no entropies; generate with transformers")
+def _entropy(step: "Mapping[int, Logprob]", token: int) -> float:
+    """The `entropy_estimate` at a token."""
+    top = {number: float(entry.logprob) for number, entry in step.items()}
+    return entropy_estimate(token, top[token], top)

@@ -7,11 +7,13 @@ game, or one with a single seat, each of the two plays all seats, and the differ
 returns counts.
 """
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from transformers import TrainerState
 
+from arena_trainers.processes import gather_shares, share_of
 from arena_trainers.runs.callbacks.measuring import Measuring
 from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import EpisodePlan, Policy, play, play_plans
@@ -26,11 +28,11 @@ START_METRIC = "against_start"  # of metrics: arena/<game>/against_start
 class AgainstStart(Measuring):
     """Measures the learner against the start every so many steps.
 
-    Every process has it; the main one plays. The start's model stays in its memory.
+    Every process plays its share. The start's model stays in its memory.
 
     Args:
         trainer: its policy learns.
-        start: the policy of the start; None in other processes.
+        start: the policy of the start.
         every: steps between measurements.
         num_episodes: of each measurement and game.
     """
@@ -38,7 +40,7 @@ class AgainstStart(Measuring):
     def __init__(
         self,
         trainer: "TurnGRPOTrainer",
-        start: Policy | None,
+        start: Policy,
         every: int,
         num_episodes: int,
     ) -> None:
@@ -47,10 +49,9 @@ class AgainstStart(Measuring):
 
     def measure(self, state: TrainerState) -> dict[str, float]:
         figures: dict[str, float] = {}
-        start = cast(Policy, self.start)  # the main process measures
         for plan in different_games(self.trainer.games.plans):
             learner = self.trainer.matching.learner
-            mean, error = score_against(plan, learner, start, self.num_episodes)
+            mean, error = score_against(plan, learner, self.start, self.num_episodes)
             name = f"arena/{plan.name}/{START_METRIC}"
             figures |= {name: mean, f"{name}_error": error}
         return figures
@@ -59,27 +60,36 @@ class AgainstStart(Measuring):
 def score_against(
     plan: GamePlan, learner: Policy, start: Policy, num_episodes: int
 ) -> tuple[float, float]:
-    """The score of one policy against another in a game, with its standard error."""
-    num_seats, seeds = plan.game.num_players, range(num_episodes)
+    """The score of one policy against another in a game, with its standard error.
+
+    All processes call it, and play their shares.
+    """
+    own_values = _values(plan, learner, start, share_of(range(num_episodes)))
+    values = gather_shares(own_values)
+    error = float(np.std(values, ddof=1)) / num_episodes**0.5
+    return float(np.mean(values)), error
+
+
+def _values(
+    plan: GamePlan, learner: Policy, start: Policy, seeds: Sequence[int]
+) -> list[float]:
+    """What the episode of each seed counts."""
+    num_seats = plan.game.num_players
     if num_seats == 1 or plan.game.kind == "cooperative":
         of_learner = play(plan.env_fn, learner, seeds, on_error="raise")
         of_start = play(plan.env_fn, start, seeds, on_error="raise")
-        values = [
+        return [
             float(np.mean(a.returns) - np.mean(b.returns))
             for a, b in zip(of_learner, of_start, strict=True)
         ]
-    else:
-        plans = []
-        for seed in seeds:
-            seats = [start] * num_seats
-            seats[seed % num_seats] = learner
-            plans.append(EpisodePlan(plan.env_fn, seats, seed))
-        values = []
-        for seed, episode in zip(
-            seeds, play_plans(plans, on_error="raise"), strict=True
-        ):
-            returns = list(episode.returns)
-            learner_return = returns.pop(seed % num_seats)
-            values.append(learner_return - float(np.mean(returns)))
-    error = float(np.std(values, ddof=1)) / num_episodes**0.5
-    return float(np.mean(values)), error
+    plans = []
+    for seed in seeds:
+        seats = [start] * num_seats
+        seats[seed % num_seats] = learner
+        plans.append(EpisodePlan(plan.env_fn, seats, seed))
+    values = []
+    for seed, episode in zip(seeds, play_plans(plans, on_error="raise"), strict=True):
+        returns = list(episode.returns)
+        learner_return = returns.pop(seed % num_seats)
+        values.append(learner_return - float(np.mean(returns)))
+    return values

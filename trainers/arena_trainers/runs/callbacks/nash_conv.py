@@ -53,6 +53,8 @@ class NashConvCallback(Measuring):
         return sum(late) / len(late) if late else None
 
     def measure(self, state: TrainerState) -> dict[str, float]:
+        if not state.is_world_process_zero:
+            return {}
         table, _ = tabular(self.policy, self.game, self.options)
         self.history.append((state.global_step, nash_conv(self.game, table)))
         self.tables = {state.global_step: table}

@@ -222,12 +222,16 @@ def _method(job: JobConfig, args: Draft, config: PreTrainedConfig) -> Method:
     ]
     counts = [adapters.count_weights(config, adapter) for adapter in lora_configs]
     dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
-    size = 4 if "float32" in dtype else 2
+    is_adapted = lora_configs != [None]
+    size = (
+        2 if is_adapted and "float32" not in dtype else 4
+    )  # what is trained is float32
     cpu, accelerator = torch.device("cpu"), torch.accelerator.current_accelerator(True)
     device = cpu if args.use_cpu else accelerator
-    is_whole = args.roles and lora_configs == [None]
     memory_of_learners = (
-        model_memory.whole_memory(args, size * counts[0][0]) if is_whole else {}
+        {}
+        if is_adapted or not args.roles
+        else model_memory.whole_memory(args, size * counts[0][0])
     )
     reused = (args.steps_per_generation or 1) * args.num_iterations
     correction = args.use_vllm and args.vllm_importance_sampling_correction
@@ -236,6 +240,7 @@ def _method(job: JobConfig, args: Draft, config: PreTrainedConfig) -> Method:
         weights=counts[0][0],
         adapter=sum(adapter for _, adapter in counts),
         weight_bytes=size,
+        autocast=bool(args.bf16 or args.fp16),
         has_start=job.warm_start_steps > 0,
         reference=args.beta > 0,
         checkpointing=bool(args.gradient_checkpointing),

@@ -37,7 +37,8 @@ class Method:
         config: of the model, as transformers has it.
         weights: of the model; shared ones count once.
         adapter: weights of the LoRA adapter; 0 for full tuning.
-        weight_bytes: of a weight in self-play: 2 or 4.
+        weight_bytes: of a weight in self-play: 2 or 4; 4 for weights that are trained directly.
+        autocast: whether passes run in half precision, whatever the weights are.
         has_start: whether a supervised start trains all weights first.
         reference: whether the KL term needs log-probabilities of a reference.
         checkpointing: whether activations are computed again in the backward pass.
@@ -53,6 +54,7 @@ class Method:
     weights: int
     adapter: int
     weight_bytes: int
+    autocast: bool
     has_start: bool
     reference: bool
     checkpointing: bool
@@ -107,6 +109,11 @@ def play_memory(method: Method) -> dict[str, float]:
         parts["gradients and AdamW"] = 3 * weights
         if method.reference:
             parts["reference model"] = weights
+    # Torch keeps what it has cast until the pass is over, but frozen weights, which layers
+    # cast again where they are checkpointed.
+    casts_again = method.adapter and method.checkpointing
+    if method.autocast and method.weight_bytes == 4 and not casts_again:
+        parts["weights in half precision"] = 2.0 * method.weights
     return {**parts, **_overhead(method)}
 
 

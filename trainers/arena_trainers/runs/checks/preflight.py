@@ -33,6 +33,7 @@ from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.checks import (
     check_asynchronous,
     check_batches,
+    check_dtype,
     check_ranges,
     check_save_steps,
     check_sequential,
@@ -228,7 +229,7 @@ _STAND_INS: dict[str, Callable[..., Policy]] = {
 
 
 def check_lora(job: JobConfig, args: Draft) -> None:
-    """Refuses an adapter without its package, or none for vLLM.
+    """Refuses an adapter without its package, or none for vLLM or half precision.
 
     Raises:
         ValueError: only some roles have a rank, a role's model is missing or of another size,
@@ -237,6 +238,7 @@ def check_lora(job: JobConfig, args: Draft) -> None:
         ModuleNotFoundError: peft is missing; says how to install it.
     """
     is_adapted = are_adapters(args.roles, job.lora_r > 0)
+    check_dtype(args, is_adapted)
     if is_adapted:
         extras.require(["peft"], "train")
     else:

@@ -9,7 +9,7 @@ from arena_envs.game import bounds_of
 from arena_studio.report.charts import PICTURED, figure_of
 from arena_studio.report.curves import charts_of
 from arena_trainers.runs.folder import METRICS, RESULTS
-from arena_trainers.runs.results.measure import GameOutcome
+from arena_trainers.runs.results.measure import GameOutcome, Measurement
 from arena_trainers.runs.results.metrics import read_metrics
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import Episode, write_episodes
@@ -22,10 +22,12 @@ def results_of(outcomes: Sequence[GameOutcome], late: float | None) -> dict[str,
     A run against other policies leads with the return of the seats that learn.
 
     Args:
-        outcomes: of each game; its stages are uniform play, before and after self-play.
+        outcomes: of each game; its stages are uniform play, before self-play unless
+            `measure_start` is false, and after self-play.
         late: mean NashConv over the last quarter of the steps.
     """
-    uniform, start, final = outcomes[0].stages
+    uniform, *before, final = outcomes[0].stages
+    start = before[0] if before else Measurement("not measured", None)
     learner = {
         name: {
             "against": row.opponent,

@@ -13,6 +13,7 @@ from arena_eval.baselines import solver_of
 from arena_eval.exploit import requests_of
 from arena_eval.result_rows import ResultRow, measured, rows_of
 from arena_trainers.matchmaking.protocol import SELF
+from arena_trainers.processes import gather_shares, is_main_process, share_of
 from arena_trainers.runs.results.equilibrium import Comparison, compare_with_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
@@ -69,6 +70,8 @@ class Measurement:
 
 class GameMeter:
     """Measures policies in one of the games of a run.
+
+    All processes call `measure`, and play their shares; NashConv is measured by the main one.
 
     Args:
         plan: the game.
@@ -163,7 +166,7 @@ class GameMeter:
         num_players = self.plan.game.num_players
         episodes = self._play([policy] * num_players, self.num_episodes)
         conv = None
-        if self.game is not None:
+        if self.game is not None and is_main_process():
             if table is None:
                 scoring = cast(ScoringPolicy, policy)
                 table, _ = tabular(scoring, self.game, self.options)
@@ -210,13 +213,13 @@ class GameMeter:
 
     def _play(self, policies: Sequence[Policy], num: int) -> list[Episode]:
         """Episodes in the order of their seeds."""
-        seeds = range(num)
+        seeds = share_of(range(num))
         plans = [EpisodePlan(self.plan.env_fn, policies, seed) for seed in seeds]
         done: dict[int, Episode] = {}
         for index, episode in stream_plans(plans, on_error="raise"):
             done[index] = episode
             self.on_progress()
-        return [done[index] for index in seeds]
+        return gather_shares([done[index] for index in range(len(seeds))])
 
     def evaluate(self, policy: Policy) -> Evaluation | None:
         """The policy in each seat against random play, and against the solver if exact.

@@ -6,12 +6,12 @@ from TRL.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch.nn import Module
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from trl.models.utils import disable_gradient_checkpointing
 
@@ -21,7 +21,7 @@ from arena_trainers.lm.backends.forward_pass import (
     reads_padding,
 )
 from arena_trainers.lm.backends.memory import (
-    OF_FREE,
+    FLOAT,
     bytes_per_token,
     chunks_by_length,
     default_max_tokens,
@@ -31,14 +31,15 @@ from arena_trainers.lm.backends.memory import (
 from arena_trainers.train.clock import Clock
 from arena_trainers.train.parts import ForwardLoop
 from arena_trainers.train.rows import TrainingRow
+from arena_trainers.train.score.kept import KeptActivations
 from arena_trainers.train.score.mismatch import MismatchCheck, ScoringMode
 from arena_trainers.train.score.packing import (
     IGNORED,
     PackedRow,
     distinct_rows,
+    joined_replies,
     model_inputs,
     packed_rows,
-    unpacked,
 )
 from arena_trainers.train.score.reference import importance_ratio, reference_logprobs
 from arena_trainers.train.score.scores import TokenScores
@@ -58,6 +59,7 @@ class Forward:
         max_tokens: most tokens that run at once, padding included.
         way: how rows run; `agreement` chooses it.
         agreement: compares what is sampled with what is trained.
+        kept: decides which chunks of a loss run once.
         latest: the scores of the latest micro-batch that was trained.
         head: gives values, float32[N, T], of the last hidden states of the model that learns.
 
@@ -82,11 +84,26 @@ class Forward:
                 checkpointing=trainer.args.gradient_checkpointing,
             )
         )
+        self.kept = self._kept_activations()
         self._inputs: dict[str, Any] | None = None
         self._inner = WeakKeyDictionary[Module, Any]()
         self._every_row = False
         self.latest: TokenScores | None = None
         self.head: Callable[[torch.Tensor], torch.Tensor] | None = None
+
+    def _kept_activations(self) -> KeptActivations:
+        device, model = self.accelerator.device, self.trainer.model
+        config = self.accelerator.unwrap_model(model).config.get_text_config()
+        checkpointing = bool(self.trainer.args.gradient_checkpointing)
+        num_trained = sum(w.numel() for w in model.parameters() if w.requires_grad)
+        return KeptActivations(
+            bytes_per_token(config, checkpointing=checkpointing),
+            lambda: free_memory(device),
+            partial(torch.cuda.memory_allocated, device)
+            if device.type == "cuda"
+            else None,
+            to_come=3.0 * FLOAT * num_trained,
+        )
 
     def inner(self, model: Module) -> Any:
         """The model without what accelerate wraps around it, which costs time to find."""
@@ -270,23 +287,22 @@ class Forward:
         compute_entropy: bool,
     ) -> TokenScores:
         inner = self.inner(model)
-        scores_by_row: dict[int, list[torch.Tensor]] = {}
+        chunk_scores: list[tuple[torch.Tensor, ...]] = []
         sizes = []  # tokens, padding included
         for chunk in chunks:
             longest_prompt = max(len(row.prompt) for row in chunk)
             longest_tail = max(row.tail for row in chunk)
             sizes.append(len(chunk) * (longest_prompt + longest_tail))
-        # layers that are checkpointed run again by themselves
-        checkpoints_layers = bool(self.trainer.args.gradient_checkpointing)
+        if torch.is_grad_enabled():
+            self.kept.begin()
         for i, chunk in enumerate(chunks):
             if chunk is chunks[-1]:
                 # Through the wrapper of a distributed run, once for each backward pass. Its
                 # backward comes first, so that its activations go before others come back.
                 scores = self._score_chunk(model, chunk, compute_entropy)
-            elif not checkpoints_layers and (
-                sum(sizes[i:]) <= self.max_tokens  # of several learners
-                or self._fits_memory(sizes[i] + max(sizes))
-            ):
+            elif sum(sizes[i:]) <= self.max_tokens or self.kept.fits(
+                sizes[i], max(sizes)
+            ):  # the first: of several learners
                 scores = self._score_chunk(inner, chunk, compute_entropy)
             else:
                 scores = checkpoint(
@@ -296,21 +312,21 @@ class Forward:
                     compute_entropy,
                     use_reentrant=False,
                 )
-            scores_by_row.update(unpacked(scores, chunk))
-        in_order = [scores_by_row[i] for i in range(len(scores_by_row))]
-        columns = zip(*in_order, strict=True)
-        logprobs, entropies, *values = (_padded(column, width) for column in columns)
+            chunk_scores.append(scores)
+        if self.kept.end(sizes[-1]):
+            self.trainer.note(
+                {
+                    "arena/memory/bytes_per_token": self.kept.bytes_per_token,
+                    "arena/memory/kept_tokens": float(self.kept.max_tokens or 0),
+                }
+            )
+        logprobs, entropies, *values = (
+            joined_replies(column, chunks, width)
+            for column in zip(*chunk_scores, strict=True)
+        )
         return TokenScores(
             logprobs, entropies if compute_entropy else None, None, *values
         )
-
-    def _fits_memory(self, num_tokens: int) -> bool:
-        """Whether half of the memory that is free now holds activations of so many tokens."""
-        if not torch.is_grad_enabled():
-            return True
-        model = self.inner(self.trainer.model)
-        size = bytes_per_token(model.config.get_text_config())
-        return num_tokens * size <= OF_FREE * free_memory(self.accelerator.device)
 
     def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
         """`_score_chunk` of one chunk of several, in the forward and the backward pass."""
@@ -321,8 +337,7 @@ class Forward:
         self, model: Any, packed: list[PackedRow], compute_entropy: bool
     ) -> tuple[torch.Tensor, ...]:
         """Log-probabilities, entropies (or zeros) and values, if there is a head, float32[N, T]."""
-        inputs = model_inputs(packed)
-        inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
+        inputs = model_inputs(packed, self.accelerator.device)
         tail = inputs["shift_labels"].shape[1]
         if self.trainer.learners is not None:
             model = self.trainer.learners.use(packed[0].learner, model)
@@ -385,12 +400,6 @@ def plain_scores(
     finite = logprobs.clamp(min=-1e4)  # as 0 times minus infinity is NaN
     entropies = -(logprobs.exp() * finite).sum(dim=-1)
     return label_logprobs.masked_fill(labels == IGNORED, 0.0), entropies
-
-
-def _padded(rows: Sequence[torch.Tensor], width: int) -> torch.Tensor:
-    """float32[B, width] of rows that may be shorter; 0 on the right."""
-    joined = pad_sequence(list(rows), batch_first=True)
-    return torch.nn.functional.pad(joined, (0, width - joined.shape[1]))
 
 
 def _for_all_rows(

@@ -4,12 +4,12 @@ A packed row holds a prompt without its last token, followed by one branch per r
 the reply's prompt, and the reply without its last token. See docs/trainer.md.
 """
 
-import hashlib
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from arena_trainers.lm.backends.forward_pass import accepts_argument
 
@@ -43,7 +43,7 @@ class PackedRow(NamedTuple):
 def may_share_prompts(model: Any) -> bool:
     """Whether a causal language model may take packed rows; `MismatchCheck` proves that it does.
 
-    It needs an attention that accepts_argument such a mask, and positions. Attention to all earlier
+    It needs an attention that accepts such a mask, and positions. Attention to all earlier
     tokens is asked for, because a window does not show in rows that are shorter.
     """
     config = model.config.get_text_config()
@@ -80,42 +80,49 @@ def packed_rows(
         Packed rows, in the order of their first rows; each row of the batch is in one of them.
     """
     start = input_ids.shape[1] - width
-    prompts = attention_mask[:, :start].sum(dim=1).clamp(min=1).tolist()
+    lengths = attention_mask[:, :start].sum(dim=1).clamp(min=1).tolist()
     replies = attention_mask[:, start:].sum(dim=1).clamp(min=1).tolist()
+    ids = input_ids.cpu()
+    prompts = [ids[i, start - length : start - 1] for i, length in enumerate(lengths)]
+    keys = [prompt.numpy().tobytes() for prompt in prompts] if share else []
+    shorter = _longest_beginnings(keys)
     packed: list[PackedRow] = []
     open_row: dict[bytes, PackedRow] = {}
-    lengths = sorted({size - 1 for size in prompts})
-    ids = input_ids.cpu()
     order = list(range(len(ids)))
     if share:  # the longest first, as shorter ones are beginnings of it
-        order.sort(key=lambda i: -prompts[i])
+        order.sort(key=lambda i: -lengths[i])
     for i in order:
-        prompt = ids[i, start - prompts[i] : start - 1]
-        keys = _beginnings(prompt, lengths) if share else [b"%d" % i]
-        row = open_row.get(keys[-1])
+        prompt, key = prompts[i], keys[i] if share else None
+        row = None if key is None else open_row.get(key)
         room = min(len(row.prompt), max_tokens - len(row.prompt)) if row else 0
         if row is None or row.tail + replies[i] > room:
             row = PackedRow([], prompt, [], [])
             packed.append(row)
-            open_row.update(dict.fromkeys(keys, row))
+            while key is not None:
+                open_row[key] = row
+                key = shorter[key]
         row.rows.append(i)
         row.branches.append(ids[i, start - 1 : start + replies[i]])
         row.depths.append(len(prompt))
     return sorted(packed, key=lambda row: min(row.rows))
 
 
-def _beginnings(prompt: torch.Tensor, lengths: Sequence[int]) -> list[bytes]:
-    """A key of each beginning of a prompt that has one of the lengths, its own the last."""
-    digest, keys, start = hashlib.blake2b(digest_size=16), [], 0
-    for length in lengths[: bisect_right(lengths, len(prompt))]:
-        digest.update(prompt[start:length].numpy().tobytes())
-        keys.append(digest.digest())
-        start = length
-    return keys
+def _longest_beginnings(texts: Sequence[bytes]) -> dict[bytes, bytes | None]:
+    """For each text the longest other one that begins it; None if there is none."""
+    beginnings: dict[bytes, bytes | None] = {}
+    path: list[bytes] = []  # beginnings of the next text; sorted, it follows them
+    for text in sorted(set(texts)):
+        while path and not text.startswith(path[-1]):
+            path.pop()
+        beginnings[text] = path[-1] if path else None
+        path.append(text)
+    return beginnings
 
 
-def model_inputs(packed: list[PackedRow]) -> dict[str, torch.Tensor]:
-    """The arguments of a forward pass over packed rows, on the CPU.
+def model_inputs(
+    packed: Sequence[PackedRow], device: torch.device | str = "cpu"
+) -> dict[str, torch.Tensor]:
+    """The arguments of a forward pass over packed rows, on the device.
 
     Returns:
         `input_ids` int64[N, L], with prompts on the left of a common column and branches on
@@ -124,71 +131,114 @@ def model_inputs(packed: list[PackedRow]) -> dict[str, torch.Tensor]:
     """
     head = max(len(row.prompt) for row in packed)
     tail = max(row.tail for row in packed)
-    ids = torch.zeros(len(packed), head + tail, dtype=torch.long)
-    labels = torch.full((len(packed), tail), IGNORED)
-    branch_of = torch.full_like(ids, -1)  # -1 padding, 0 the prompt, k the branch k
-    position_ids = torch.zeros_like(ids)
-    depth = torch.full_like(ids, head)  # positions of the prompt that are seen
+    width = head + tail
+    spans: list[tuple[int, int, int, int, int]] = []
+    texts: list[torch.Tensor] = []
     for n, row in enumerate(packed):
+        start = n * width + head
         length = len(row.prompt)
-        ids[n, head - length : head] = row.prompt
-        branch_of[n, head - length : head] = 0
-        position_ids[n, head - length : head] = torch.arange(length)
-        start = head
-        for k, (branch, branch_depth) in enumerate(
-            zip(row.branches, row.depths, strict=True), 1
-        ):
-            end = start + len(branch) - 1
-            ids[n, start:end] = branch[:-1]
-            labels[n, start - head : end - head] = branch[1:]
-            branch_of[n, start:end] = k
-            position_ids[n, start:end] = branch_depth + torch.arange(end - start)
-            depth[n, start:end] = branch_depth
-            start = end
-    is_packed = any(len(row.branches) > 1 for row in packed)
+        spans.append((start - length, length, 0, 0, head))
+        texts.append(row.prompt)
+        parts = zip(row.branches, row.depths, strict=True)
+        for number, (branch, depth) in enumerate(parts, 1):
+            spans.append((start, len(branch) - 1, number, depth, depth))
+            texts.append(branch[:-1])
+            start += len(branch) - 1
+    starts, lengths, numbers, firsts, depths = np.array(spans).T
+    cells = np.repeat(starts, lengths) + places_within(lengths)
+
+    def columns(values: NDArray[np.int64] | torch.Tensor, fill: int) -> torch.Tensor:
+        column = torch.full((len(packed) * width,), fill)
+        column[torch.from_numpy(cells)] = torch.as_tensor(values)
+        return column.view(len(packed), width).to(device)
+
+    labels = torch.full((len(packed) * tail,), IGNORED)
+    labels[_label_cells(packed, tail)] = torch.cat(
+        [branch[1:] for row in packed for branch in row.branches]
+    )
+    part = columns(np.repeat(numbers, lengths), -1)  # 0 the prompt, k the branch k
+    position_ids = columns(np.repeat(firsts, lengths) + places_within(lengths), 0)
+    if any(len(row.branches) > 1 for row in packed):
+        # positions of the prompt that are seen
+        seen = columns(np.repeat(depths, lengths), head)
+        attention_mask = _attention_mask(part, position_ids, seen)
+    else:
+        attention_mask = (part >= 0).long()
     return {
-        "input_ids": ids,
-        "shift_labels": labels,
-        "attention_mask": _attention_mask(branch_of, position_ids, depth)
-        if is_packed
-        else (branch_of >= 0).long(),
+        "input_ids": columns(torch.cat(texts), 0),
+        "shift_labels": labels.view(len(packed), tail).to(device),
+        "attention_mask": attention_mask,
         "position_ids": position_ids,
     }
+
+
+def places_within(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """0, 1, 2, ... for each of the lengths, joined."""
+    ends = np.cumsum(lengths)
+    return np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
+
+
+def _label_cells(packed: Sequence[PackedRow], tail: int) -> torch.Tensor:
+    """int64[M]: where the tokens of all replies are in [N, T], reply by reply."""
+    sizes = np.array([row.tail for row in packed])
+    starts = np.arange(len(packed)) * tail
+    return torch.from_numpy(np.repeat(starts, sizes) + places_within(sizes))
 
 
 def _attention_mask(
     part: torch.Tensor, places: torch.Tensor, depth: torch.Tensor
 ) -> torch.Tensor:
-    """bool[N, 1, L, L]: whether a position (row) attends to another (column)."""
-    length = part.shape[1]
-    earlier = torch.ones(length, length, dtype=torch.bool).tril()
-    to, of = part[:, None, :], part[:, :, None]
-    prompt = (to == 0) & (places[:, None, :] < depth[:, :, None])
-    sees = earlier & (prompt | (to == of)) & (to >= 0)
+    """bool[N, 1, L, L]: whether a position (row) attends to another (column).
+
+    The positions of a part see the same columns, up to their own. So the columns are compared once
+    for each part, and each position copies the line of its part.
+    """
+    num_rows, length = part.shape
+    num_parts = int(part.max()) + 2  # padding is part -1
+    part_depth = depth.new_zeros(num_rows, num_parts)
+    part_depth.scatter_(1, part + 1, depth)
+    is_same = (
+        part[:, None] == torch.arange(-1, num_parts - 1, device=part.device)[:, None]
+    )
+    in_prompt = (part == 0)[:, None] & (places[:, None] < part_depth[..., None])
+    visible = (is_same | in_prompt) & (part >= 0)[:, None]  # [N, parts, L]
+    first_part = torch.arange(num_rows, device=part.device)[:, None] * num_parts
+    lines = (first_part + part + 1).flatten()
+    sees = visible.flatten(0, 1).index_select(0, lines).view(num_rows, length, length)
+    sees.tril_()
     # Padding attends to itself, because a softmax over no position is NaN.
-    return (sees | torch.eye(length, dtype=torch.bool))[:, None]
+    sees.diagonal(dim1=1, dim2=2).fill_(True)
+    return sees[:, None]
 
 
-def unpacked(
-    scores: Sequence[torch.Tensor], packed: list[PackedRow]
-) -> dict[int, list[torch.Tensor]]:
-    """The scores of each reply, cut out of the scores of packed rows.
+def joined_replies(
+    scores: Sequence[torch.Tensor], chunks: Sequence[Sequence[PackedRow]], width: int
+) -> torch.Tensor:
+    """[B, width]: the scores of the replies of all rows of a batch; 0 behind their ends.
+
+    One `cat` and one scatter: a tensor of its own for each reply would make the backward pass
+    quadratic, as the gradient of a slice is as large as the whole.
 
     Args:
-        scores: [N, T] each, such as log-probabilities and entropies.
-        packed: the N rows.
-
-    Returns:
-        For each row of the batch, its part of each of the scores, [R].
+        scores: [N, T] of each chunk, such as log-probabilities.
+        chunks: the packed rows of each; together they hold all rows of the batch.
+        width: columns of replies.
     """
-    reply_scores = {}
-    for n, row in enumerate(packed):
-        start = 0
-        for i, branch in zip(row.rows, row.branches, strict=True):
-            span = slice(start, start + len(branch) - 1)
-            reply_scores[i] = [of_token[n, span] for of_token in scores]
-            start = span.stop
-    return reply_scores
+    cells: list[torch.Tensor] = []
+    num_rows = sum(len(row.rows) for chunk in chunks for row in chunk)
+    for of_chunk, chunk in zip(scores, chunks, strict=True):
+        rows = np.array([i for row in chunk for i in row.rows])
+        sizes = np.array([len(b) - 1 for row in chunk for b in row.branches])
+        # padding goes to a cell behind all others
+        cell = torch.full((of_chunk.numel(),), num_rows * width)
+        cell[_label_cells(chunk, of_chunk.shape[1])] = torch.from_numpy(
+            np.repeat(rows * width, sizes) + places_within(sizes)
+        )
+        cells.append(cell)
+    values = torch.cat([of_chunk.flatten() for of_chunk in scores])
+    replies = values.new_zeros(num_rows * width + 1)
+    replies = replies.scatter(0, torch.cat(cells).to(values.device), values)
+    return replies[:-1].view(num_rows, width)
 
 
 def distinct_rows(

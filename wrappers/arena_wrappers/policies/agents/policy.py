@@ -181,6 +181,7 @@ class _AgentTurn:
             names = ("prompt_ids", "token_ids", "logprobs")
             fields: Any = {name: as_list(getattr(reply, name)) or [] for name in names}
             fields |= {"parent": next(parents, -1), "messages": as_list(ask.messages)}
+            fields["entropies"] = as_list(reply.entropies)
             new_generations.append(Generation(ask.role, storable(reply.text), **fields))
             self.replies.append(reply)
         self.answers = {}
@@ -205,7 +206,7 @@ class _AgentTurn:
         except Exception as error:  # an agent may be anybody's code
             self._fail(f"raised {type(error).__name__}: {error}", error)
 
-    def _set_asks(self, asks: Any) -> None:
+    def _set_asks(self, asks: Ask | Sequence[Ask]) -> None:
         self.is_single = isinstance(asks, Ask)
         ask_list = list(asks) if isinstance(asks, Sequence) else [asks]
         for ask in ask_list:

@@ -7,7 +7,14 @@ from functools import partial
 from typing import Any
 
 from arena_envs.bots.mcts import rollout
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, check_int
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyAction,
+    AnyGame,
+    AnyState,
+    check_int,
+)
 from arena_envs.registry import Registry
 from arena_envs.solvers import CFRPlus, PerfectInformation, Table, action_values
 from arena_envs.solvers.enumeration import Memory
@@ -54,7 +61,9 @@ class Rollouts:
             scores.append(sum(ends) / len(ends))
         return scores
 
-    def end(self, game: AnyGame, state: Any, rng: random.Random, seat: int) -> float:
+    def end(
+        self, game: AnyGame, state: AnyState, rng: random.Random, seat: int
+    ) -> float:
         """The seat's return after random play from a state."""
         return rollout(game, state, rng)[seat]
 
@@ -81,7 +90,7 @@ class SolverValues:
         actions, least = [view.action(text) for text in replies], view.game.min_return
         return [least if a is None else self._worth(view, a) for a in actions]
 
-    def _worth(self, view: TurnView, action: Any) -> float:
+    def _worth(self, view: TurnView, action: AnyAction) -> float:
         game, seat, state = view.game, view.seat, view._request.state
         if game.num_actions is None:
             raise ValueError(
@@ -110,7 +119,7 @@ def _solved(game: AnyGame) -> tuple[Table, Table]:
     return mixed, action_values(game, mixed, MAX_SOLVED)
 
 
-def _value(game: AnyGame, state: Any, table: Table, seat: int) -> float:
+def _value(game: AnyGame, state: AnyState, table: Table, seat: int) -> float:
     """The mean return of a seat if all play on by a table."""
     player = game.current_player(state)
     if player == TERMINAL:

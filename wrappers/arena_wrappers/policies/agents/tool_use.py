@@ -6,7 +6,6 @@ import operator
 import random
 import re
 from collections.abc import Callable
-from typing import Any
 
 from arena_wrappers.policies.agents.protocol import (
     Ask,
@@ -105,7 +104,7 @@ def calculated(expression: str) -> float:
     except (SyntaxError, MemoryError):
         raise ValueError("want an arithmetic expression, such as 3 * (4 + 1)") from None
 
-    def value(node: Any) -> float:
+    def value(node: ast.expr) -> float:
         kind = type(getattr(node, "op", None))
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             return float(node.value)

@@ -1,6 +1,6 @@
-"""Claims of each estimator: the project's in `claims.toml`, others by the decorator `claims`.
+"""What an estimator claims of its bias, noise and cost: `Claims`, and the decorator `claims`.
 
-The tests, the report and `testing.check_estimator` verify the claims.
+The tests, the report and `testing.check_estimator` verify the claims; `by_name.claims_of` reads them.
 
 `bias_two`, `bias_infinite` and `bias_shared_chance` compare the expected gradient to the
 true one on the diagnostic games (`diagnostics`), with default options:
@@ -23,13 +23,10 @@ The value is the worst kind over the games and seats:
 """
 
 import math
-import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
-from arena_credit.by_name import Estimator, find_estimator, name_of
 from arena_credit.pools import check_choice, column_names
 
 Kind = Literal["exact", "scaled", "direction", "zero", "reversed"]
@@ -66,10 +63,12 @@ class Claims:
         singleton_pool: the advantage in a pool of one trajectory: "zero" (with a warning),
             "return", or "other".
         noise: the largest variance in a diagnostic game, relative to `rloo` (`findings.noises`).
+        max_ms: the longest time for 100,000 turns on one core, in milliseconds of CPU time
+            (`benchmarks/credit_speed.py`).
 
     Raises:
         ValueError: unknown kind or `singleton_pool`, columns that are no sequence of
-            names, or a noise that is not positive.
+            names, or a noise or time that is not positive.
     """
 
     bias_two: Kind = "reversed"
@@ -87,13 +86,15 @@ class Claims:
     continuous: bool = True
     singleton_pool: str = "other"
     noise: float = math.inf
+    max_ms: float = 100.0
 
     def __post_init__(self) -> None:
         for size in BIASES:
             check_choice(size, getattr(self, size), KINDS)
         check_choice("singleton_pool", self.singleton_pool, SINGLETON_POOL)
-        if not self.noise > 0:
-            raise ValueError(f"want a positive noise, got {self.noise!r}")
+        for name in ("noise", "max_ms"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"want a positive {name}, got {getattr(self, name)!r}")
         for name in ("zero_mean", "zero_sum"):
             columns = getattr(self, name)
             try:
@@ -105,26 +106,39 @@ class Claims:
 BIASES = ("bias_two", "bias_infinite", "bias_shared_chance")
 
 
-def _read() -> dict[str, Claims]:
-    """The claims in `claims.toml`, by estimator."""
-    document = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    claims = {}
-    for name, entry in document["claims"].items():
-        fields = {**document["defaults"].get(entry.pop("like", ""), {}), **entry}
-        tuples = {k: tuple(v) for k, v in fields.items() if isinstance(v, list)}
-        claims[name] = Claims(**fields | tuples)
-    return claims
+# of z-scores of trajectories, in pools of (group, seat)
+Z_SCORED = Claims(
+    bias_infinite="scaled",
+    shift=True,
+    games_apart=True,
+    groups_apart=True,
+    seats_apart=True,
+    tokens=True,
+    singleton_pool="zero",
+)
+
+# without pools, with the policy's exact values where values are read
+UNBIASED = Claims(
+    bias_two="exact",
+    bias_infinite="exact",
+    bias_shared_chance="exact",
+    bootstraps=True,
+    games_apart=True,
+    groups_apart=True,
+    seats_apart=True,
+    tokens=True,
+)
 
 
-CLAIMS: Mapping[str, Claims] = _read()
-
-
-def claims(**claimed: Any) -> Callable[[F], F]:
+def claims(like: Claims = Claims(), **claimed: Any) -> Callable[[F], F]:
     """Declares the claims of an estimator.
 
-    `testing.check_estimator` verifies them, and the page of the estimators lists them.
+    `testing.check_estimator` verifies them, and the page of the estimators lists them. A
+    function in a module of `arena_credit.estimators` that declares claims is an estimator of
+    this project.
 
     Args:
+        like: the claims that hold unless `claimed` says otherwise.
         **claimed: fields of `Claims`.
 
     Raises:
@@ -132,29 +146,13 @@ def claims(**claimed: Any) -> Callable[[F], F]:
 
     >>> @claims(bias_infinite="exact", games_apart=True)
     ... def my_estimator(turns): ...
-    >>> claims_of(my_estimator).bias_infinite
+    >>> my_estimator.claims.bias_infinite
     'exact'
     """
-    declaration = Claims(**claimed)
+    declaration = replace(like, **claimed)
 
     def declare(estimator: F) -> F:
         estimator.__dict__["claims"] = declaration
         return estimator
 
     return declare
-
-
-def claims_of(name: str | Estimator) -> Claims:
-    """The claims of an estimator; `Claims()` if it declares none.
-
-    Args:
-        name: of the estimator, or the function itself.
-
-    Raises:
-        ValueError: unknown estimator.
-        ImportError: the estimator's plug-in cannot be imported.
-    """
-    if isinstance(name, str) and name_of(name) in CLAIMS:
-        return CLAIMS[name_of(name)]
-    declared: Claims = getattr(find_estimator(name), "claims", Claims())
-    return declared

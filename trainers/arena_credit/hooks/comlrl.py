@@ -1,0 +1,36 @@
+"""CoMLRL: an estimator in the trainers of the family of MAGRPO.
+
+    from arena_credit.hooks.comlrl import with_credit
+    Trainer = with_credit(MAGRPOTrainer, "rloo")
+
+CoMLRL compares the replies that an agent gave to one prompt: a node of its turn tree. Each has
+its return, later turns included. They are one group of episodes of one turn here.
+"""
+
+from typing import Any
+
+from arena_credit.by_name import Estimator
+from arena_credit.hooks.rows import Trajectory, TurnCredit
+
+
+def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> type:
+    """A trainer of CoMLRL with the estimator's advantages, which it does not normalize.
+
+    Args:
+        trainer: `MAGRPOTrainer`, or a class derived from it.
+        estimator: as for `TurnCredit`.
+        **options: of the estimator.
+    """
+    credit = TurnCredit(estimator, **options)
+
+    class CreditTrainer(trainer):  # type: ignore[misc]  # a class of the user's
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.args.advantage_normalization = False  # it would scale by the spread
+
+        def _compute_advantages(self, returns: Any) -> Any:
+            trajectories = [Trajectory([value], "node") for value in returns.tolist()]
+            advantages = [own[0] for own in credit(trajectories)]
+            return returns.new_tensor(advantages)
+
+    return CreditTrainer

@@ -1,0 +1,175 @@
+"""An estimator applied to trajectories of turn rewards, and to rows of tokens.
+
+Trainers keep a trajectory as one row of tokens, or as one row for each turn. Here it is a
+`Trajectory`: the reward of each turn, its group, and its seat.
+
+>>> credit = TurnCredit("mars_loo")
+>>> credit([Trajectory([0.0, 1.0], group="a"), Trajectory([3.0], group="a")])
+[[-2.0, -2.0], [2.0]]
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from arena_credit.batch import Bools, Floats, Ints, TurnBatch
+from arena_credit.by_name import Estimator, check_options, estimate, name_of, per_token
+
+PROVIDED = frozenset({"terminated", "truncated"})  # columns, beside those always there
+
+
+class Trajectory(NamedTuple):
+    """The turns of one seat in one episode.
+
+    Attributes:
+        rewards: of each turn, paid until the seat's next turn. At least one.
+        group: equal for episodes of one start.
+        seat: which seat, role or agent it is.
+        episode: equal for the trajectories of one episode; None: it has no other seats.
+    """
+
+    rewards: Sequence[float]
+    group: Hashable
+    seat: Hashable = 0
+    episode: Hashable | None = None
+
+
+class TurnCredit:
+    """An estimator with its options, and its state from batch to batch.
+
+    Args:
+        estimator: name of the estimator, or the function.
+        **options: of the estimator.
+
+    Raises:
+        ValueError: unknown estimator or option, or an estimator of tokens.
+    """
+
+    def __init__(self, estimator: str | Estimator, **options: Any) -> None:
+        if isinstance(estimator, str):
+            check_options(estimator, options)
+        if per_token(estimator):
+            raise ValueError(
+                f"want an estimator that credits turns, got {name_of(estimator)!r}, which "
+                "credits tokens; use it with arena_credit.estimate"
+            )
+        self.estimator, self.options = estimator, options
+        self._state: Mapping[str, Any] | None = None
+        self._seats: dict[Hashable, int] = {}  # the state knows seats by these numbers
+
+    def __call__(self, trajectories: Sequence[Trajectory]) -> list[list[float]]:
+        """The advantage of each turn, in the form of the rewards.
+
+        Raises:
+            ValueError: a trajectory without a turn; or as `estimate`.
+        """
+        counts = [len(trajectory.rewards) for trajectory in trajectories]
+        if 0 in counts:
+            raise ValueError(
+                f"want a reward for each turn, got trajectory {counts.index(0)} without "
+                "turns; leave it out"
+            )
+        if not counts:
+            return []
+        for trajectory in trajectories:
+            self._seats.setdefault(trajectory.seat, len(self._seats))
+        seats = np.array([self._seats[trajectory.seat] for trajectory in trajectories])
+        turns = _turn_batch(trajectories, np.array(counts), seats)
+        result = estimate(self.estimator, turns, state=self._state, **self.options)
+        self._state = result.state
+        advantages = np.asarray(result.advantage, np.float64)
+        return [part.tolist() for part in np.split(advantages, np.cumsum(counts)[:-1])]
+
+
+def _turn_batch(
+    trajectories: Sequence[Trajectory], counts: Ints, seats: Ints
+) -> TurnBatch:
+    row = np.repeat(np.arange(len(counts)), counts)
+    turn = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    episodes = [
+        ("alone", number) if t.episode is None else ("shared", t.episode)
+        for number, t in enumerate(trajectories)
+    ]
+    return TurnBatch(
+        reward=np.concatenate(
+            [np.asarray(t.rewards, np.float64) for t in trajectories]
+        ),
+        game=np.zeros(len(row), np.int64),
+        episode=_numbers(episodes)[row],
+        seat=seats[row],
+        turn=turn,
+        group=_numbers([t.group for t in trajectories])[row],
+        terminated=turn == counts[row] - 1,
+        truncated=np.zeros(len(row), np.bool_),
+    )
+
+
+def _numbers(keys: Sequence[Hashable]) -> Ints:
+    """int64: equal where keys are equal, counted in order of appearance."""
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return np.array([numbers[key] for key in keys], np.int64)
+
+
+def paid_by_turn(
+    total: float, num_turns: int, turn_rewards: Sequence[float] | None = None
+) -> list[float]:
+    """The reward of each turn, so that they add up to what the trainer maximizes.
+
+    Without `turn_rewards` everything is paid with the last turn; else what they leave is.
+    Rewards beyond `num_turns`, of turns that the trainer cut off, are left to the last turn too.
+
+    Raises:
+        ValueError: fewer rewards than turns.
+
+    >>> paid_by_turn(3.0, 2), paid_by_turn(3.0, 2, [1.0, 1.0])
+    ([0.0, 3.0], [1.0, 2.0])
+    """
+    if turn_rewards is None:
+        return [0.0] * (num_turns - 1) + [total]
+    if len(turn_rewards) < num_turns:
+        raise ValueError(
+            f"want one of turn_rewards for each of {num_turns} turns that the row trains, got "
+            f"{list(turn_rewards)}; leave turn_rewards out, or list every turn"
+        )
+    early = [float(reward) for reward in turn_rewards[: num_turns - 1]]
+    return [*early, total - sum(early)]
+
+
+def turn_of_tokens(mask: Bools, ends: Bools | None = None) -> Ints:
+    """int64[B, L]: the number of the turn of each token, from 0.
+
+    A turn is a run of tokens that the model wrote. It also ends at `ends`. Other tokens have
+    the number of the turn before, or -1.
+
+    >>> turn_of_tokens(np.array([[1, 1, 0, 0, 1]], bool))
+    array([[0, 0, 0, 0, 1]])
+    """
+    before = mask if ends is None else mask & ~ends
+    before = np.pad(before, ((0, 0), (1, 0)))[:, :-1]
+    return np.asarray(np.cumsum(mask & ~before, axis=1) - 1, np.int64)
+
+
+def token_advantages(
+    credit: TurnCredit, rewards: Floats, mask: Bools, groups: Sequence[Hashable]
+) -> Floats:
+    """float64[B, L]: the advantage of its turn on each token that the model wrote, else 0.
+
+    Args:
+        credit: the estimator.
+        rewards: float[B, L], paid with each token. A token with a reward ends its turn.
+            Rewards of tokens that the model did not write belong to the turn before.
+        mask: bool[B, L], true for tokens that the model wrote. A row without them counts as
+            an episode of one turn.
+        groups: of each row.
+    """
+    number = turn_of_tokens(mask, rewards != 0).clip(0)
+    paid = [
+        np.bincount(turns, values, turns.max(initial=0) + 1).tolist()
+        for turns, values in zip(number, rewards, strict=True)
+    ]
+    advantages = credit(
+        [Trajectory(own, group) for own, group in zip(paid, groups, strict=True)]
+    )
+    of_tokens = [np.array(a)[n] for a, n in zip(advantages, number, strict=True)]
+    return np.asarray(np.stack(of_tokens) * mask, np.float64)

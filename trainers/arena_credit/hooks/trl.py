@@ -1,0 +1,224 @@
+"""TRL: the advantage of its turn on each token, in `GRPOTrainer` and the asynchronous trainer.
+
+    from arena_credit.hooks.trl import use_async, with_credit
+
+    Trainer = with_credit(GRPOTrainer, "mars_loo")
+    Trainer(model, reward_funcs, args, dataset, rollout_func=...).train()
+
+    use_async("mars_loo")
+    AsyncGRPOTrainer(...).train()
+
+A row is a conversation. Its turns are the runs of tokens that the model wrote (`env_mask` of a
+`rollout_func`, or the mask of tools). The weighted sum of the reward functions is what the row
+was paid in all. A field `turn_rewards` of the rollout says how much of it each turn was paid;
+without it everything is paid with the last turn.
+
+The asynchronous loop scores one group at a time, and a row has one advantage. A row whose turns
+differ becomes a row for each of them, up to the turn's last token, where only that turn is
+trained. The loss is a mean over tokens, and rows share their beginning in TRL's packing. The
+reward of a conversation is paid with its last turn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from arena_credit.by_name import Estimator
+from arena_credit.hooks.rows import (
+    Trajectory,
+    TurnCredit,
+    paid_by_turn,
+    turn_of_tokens,
+)
+
+
+def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> type:
+    """A trainer of TRL with the estimator's advantages, float[B, L], in place of its own.
+
+    Args:
+        trainer: `GRPOTrainer`, or a class derived from it.
+        estimator: as for `TurnCredit`.
+        **options: of the estimator.
+    """
+    credit = TurnCredit(estimator, **options)
+
+    class CreditTrainer(trainer):  # type: ignore[misc]  # a class of the user's
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            if getattr(self.args, "use_liger_kernel", False):
+                raise ValueError(
+                    "want a loss that takes advantages of tokens, got Liger's; set "
+                    "use_liger_kernel=False"
+                )
+
+        def _calculate_rewards(self, inputs: Any, *args: Any) -> Any:
+            from accelerate.utils import gather_object
+
+            rewards = super()._calculate_rewards(inputs, *args)  # of all processes
+            weighted = rewards * self.reward_weights.to(rewards.device)
+            totals = weighted.nansum(dim=1)
+            totals[rewards.isnan().all(dim=1)] = np.nan  # no function scored the row
+            self._totals = totals.tolist()
+            self._turn_rewards = gather_object([x.get("turn_rewards") for x in inputs])
+            return rewards
+
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            from accelerate.utils import gather_object
+
+            scored = super()._generate_and_score_completions(inputs)
+            mask = scored["completion_mask"] * scored.get("tool_mask", 1)
+            number = turn_of_tokens(np.asarray(mask.cpu(), np.bool_)).clip(0)
+            counts = gather_object((number.max(axis=1, initial=0) + 1).tolist())
+            size = self.num_generations
+            if not self.model.training:
+                size = self.num_generations_eval
+            advantages = row_advantages(
+                credit, self._totals, self._turn_rewards, counts, size
+            )
+            means = [float(np.mean(own)) for own in advantages]
+            logged = self._logs["advantages"]  # of all processes, like `means`
+            for _ in means:
+                logged.pop()
+            logged.extend(means)
+            first = self.accelerator.process_index * len(number)
+            of_tokens = [
+                np.array(advantages[first + row])[turns]
+                for row, turns in enumerate(number)
+            ]
+            scored["advantages"] = mask * scored["advantages"].new_tensor(
+                np.stack(of_tokens)
+            )
+            return scored
+
+    return CreditTrainer
+
+
+def row_advantages(
+    credit: TurnCredit,
+    totals: list[float],
+    turn_rewards: list[Any],
+    num_turns: list[int],
+    num_generations: int,
+) -> list[list[float]]:
+    """The advantage of each turn of each row; 0 for rows without a reward (NaN).
+
+    Args:
+        credit: the estimator.
+        totals: of each row, its weighted reward; NaN if no function scored it.
+        turn_rewards: of each row, the reward of each of its turns, or None.
+        num_turns: of each row.
+        num_generations: rows of a group, which follow each other.
+
+    >>> row_advantages(TurnCredit("rloo"), [1.0, 4.0], [None, None], [2, 1], 2)
+    [[-3.0, -3.0], [3.0]]
+    """
+    scored = [row for row, total in enumerate(totals) if not np.isnan(total)]
+    trajectories = [
+        Trajectory(
+            paid_by_turn(totals[row], num_turns[row], turn_rewards[row]),
+            group=row // num_generations,
+        )
+        for row in scored
+    ]
+    advantages = [[0.0] * count for count in num_turns]
+    for row, own in zip(scored, credit(trajectories), strict=True):
+        advantages[row] = own
+    return advantages
+
+
+def use_async(estimator: str | Estimator, **options: Any) -> None:
+    """Gives the estimator to every `AsyncRolloutWorker` that starts from now on.
+
+    Arguments are those of `TurnCredit`.
+    """
+    from trl.experimental.async_grpo.async_rollout_worker import AsyncRolloutWorker
+
+    credit = TurnCredit(estimator, **options)
+    # a partial, which reaches the spawned process with its estimator
+    loop: Any = partial(credit_loop, credit=credit)
+    AsyncRolloutWorker._loop_cls = loop
+
+
+def credit_loop(*, credit: TurnCredit, **kwargs: Any) -> Any:
+    """TRL's rollout loop with the advantages of an estimator; made in the process that plays.
+
+    Args:
+        credit: the estimator.
+        **kwargs: of TRL's loop.
+    """
+    from trl.experimental.async_grpo.async_rollout_worker import _AsyncRolloutLoop
+
+    class CreditLoop(_AsyncRolloutLoop):
+        async def _score_group(self, group: Any) -> list[Any]:
+            samples = iter(await super()._score_group(group))
+            counts = [len(sequences) for sequences in group.completions_sequences]
+            return credited_rows(
+                credit, [list(islice(samples, count)) for count in counts]
+            )
+
+    return CreditLoop(**kwargs)
+
+
+def credited_rows(
+    credit: TurnCredit, conversations: Sequence[Sequence[Any]]
+) -> list[Any]:
+    """The training rows of a group, split where a row's turns have different advantages.
+
+    Args:
+        credit: the estimator.
+        conversations: the rows (`RolloutSample`) of each conversation, in order. Their metrics
+            hold its `reward`, NaN if no function scored it.
+    """
+    masks = [
+        [np.asarray(row.completion_mask) > 0 for row in rows] for rows in conversations
+    ]
+    numbers = [[turn_of_tokens(mask[None])[0] for mask in own] for own in masks]
+    counts = [sum(int(n.max(initial=-1)) + 1 for n in own) for own in numbers]
+    scored = [
+        i
+        for i, rows in enumerate(conversations)
+        if counts[i] and not np.isnan(rows[0].metrics["reward"])
+    ]
+    advantages = credit(
+        [
+            Trajectory(
+                paid_by_turn(conversations[i][0].metrics["reward"], counts[i]), "group"
+            )
+            for i in scored
+        ]
+    )
+    of_turn = dict(zip(scored, advantages, strict=True))
+    credited_samples = []
+    for i, rows in enumerate(conversations):
+        first = 0
+        for row, mask, number in zip(rows, masks[i], numbers[i], strict=True):
+            num_turns = int(number.max(initial=-1)) + 1
+            own = of_turn.get(i, [0.0] * counts[i])[first : first + num_turns]
+            first += num_turns
+            credited_samples += _split(row, mask, number, own)
+    return credited_samples
+
+
+def _split(row: Any, mask: Any, number: Any, advantages: Sequence[float]) -> list[Any]:
+    """A row as it is if its turns are equal, else a row for each turn."""
+    if len({*advantages}) < 2:
+        return [replace(row, advantage=advantages[0] if advantages else 0.0)]
+    rows = []
+    for turn, advantage in enumerate(advantages):
+        trained = mask & (number == turn)
+        end = int(np.flatnonzero(trained)[-1]) + 1
+        rows.append(
+            replace(
+                row,
+                input_ids=row.input_ids[:end],
+                completion_mask=trained[:end].astype(row.completion_mask.dtype),
+                old_log_probs=row.old_log_probs[:end],
+                advantage=advantage,
+                metrics=dict(row.metrics),
+            )
+        )
+    return rows

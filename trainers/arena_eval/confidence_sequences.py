@@ -1,0 +1,160 @@
+"""95 % intervals of means that hold at all numbers of episodes together.
+
+So play may stop as soon as an interval is narrow or has a sign, and the interval holds all the
+same. Values stand in the order of their seeds, not in that in which episodes end.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_eval.intervals import (
+    LEVEL,
+    TAIL,
+    hull_interval,
+    mean_interval,
+    paired_interval,
+)
+
+Floats = NDArray[np.float64]
+Ends = tuple[float, float]
+
+MIN_ASYMPTOTIC = 50  # values from which on a limit theorem is trusted
+LARGEST_BET = 0.75  # of the capital
+NUM_HALVINGS = 40  # of the range of means, for an end of an interval
+TUNED_FOR = 100  # values, at which the asymptotic interval is narrow
+
+
+class IntervalMethods(NamedTuple):
+    """How the intervals of an evaluation are computed.
+
+    Attributes:
+        mean: of returns, with their bounds.
+        paired: of differences within [-bound, bound].
+        adjusted: of returns or differences with the luck taken out, and the bounds of the mean.
+        min_adjusted: number of values from which on `adjusted` says anything.
+    """
+
+    mean: Callable[[Sequence[float], float, float], Ends]
+    paired: Callable[[Sequence[float], float], Ends]
+    adjusted: Callable[[Floats, float, float], Ends]
+    min_adjusted: int
+
+
+def betting_interval(
+    values: Sequence[float] | Floats, low: float = -math.inf, high: float = math.inf
+) -> Ends:
+    """An interval, for all numbers of values together, of a mean that lies in [low, high].
+
+    The hedged capital of Waudby-Smith and Ramdas (2024), https://arxiv.org/abs/2010.09686. For
+    each m, one gambler bets that values lie above m, and another that they lie below. With
+    values x in [0, 1], c = 3/4, and the variance v of earlier values:
+
+        K+_t = prod_i 1 + min(l_i, c / m) (x_i - m)
+        K-_t = prod_i 1 - min(l_i, c / (1 - m)) (x_i - m)
+        l_t = sqrt(2 log(40) / (v_{t-1} t log(t + 1)))
+
+    If m is the mean, each ever has 40 times the capital with probability 1/40 at most. The
+    interval has all m for which neither ever had.
+
+    Args:
+        values: one per independent episode, in order; at least one.
+        low: least possible value.
+        high: largest possible value. Without bounds the interval is `asymptotic_interval`'s.
+
+    >>> [round(end, 2) for end in betting_interval([1.0, -1.0] * 100, -1.0, 1.0)]
+    [-0.26, 0.29]
+    """
+    if not math.isfinite(high - low):
+        return asymptotic_interval(values, low, high)
+    sample = (np.asarray(values, float) - low) / (high - low)
+    bets = _bets(sample)
+    first = _lowest_mean(sample, bets)
+    last = 1 - _lowest_mean(1 - sample, bets)
+    if first > last:  # no mean is left, which one sequence in twenty may come to
+        first = last = float(np.clip(sample.mean(), 0, 1))
+    return low + (high - low) * first, low + (high - low) * last
+
+
+def _bets(sample: Floats) -> Floats:
+    """l_1, ..., l_n; each depends on earlier values alone."""
+    times = np.arange(1, len(sample) + 1)
+    means = (0.5 + np.cumsum(sample)) / (times + 1)
+    variances = (0.25 + np.cumsum((sample - means) ** 2)) / (times + 1)
+    earlier = np.concatenate([[0.25], variances[:-1]])
+    return np.sqrt(2 * math.log(1 / TAIL) / (earlier * times * np.log1p(times)))
+
+
+def _lowest_mean(sample: Floats, bets: Floats) -> float:
+    """The least m for which K+ was always below 1 / TAIL; K+ falls with m."""
+    low, high = 0.0, 1.0
+    for _ in range(NUM_HALVINGS):
+        mean = (low + high) / 2
+        gains = np.minimum(bets, LARGEST_BET / mean) * (sample - mean)
+        if np.cumsum(np.log1p(gains)).max() >= math.log(1 / TAIL):
+            low = mean
+        else:
+            high = mean
+    return low
+
+
+def betting_paired_interval(gaps: Sequence[float], bound: float) -> Ends:
+    """`betting_interval` of differences within [-bound, bound]."""
+    return betting_interval(gaps, -bound, bound)
+
+
+def asymptotic_interval(
+    values: Sequence[float] | Floats, low: float = -math.inf, high: float = math.inf
+) -> Ends:
+    """An interval, for all numbers of at least 50 values together, of a mean without bounds.
+
+    The asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024),
+    https://arxiv.org/abs/2103.06476: with the variance s² of t values,
+
+        mean ± sqrt(s² (t r² + 1) / (t² r²) log((t r² + 1) / 0.05²))
+
+    As in `hull_interval`, it is the hull of three: of the values, and of these with one more at
+    the largest distance from the mean that was seen, above or below it. Values that were never
+    seen and lie farther away are not covered.
+
+    Args:
+        values: one per independent episode, in order; at least one.
+        low: least possible mean, which cuts the interval.
+        high: largest possible mean. Fewer than 50 values have the interval [low, high].
+    """
+    sample = np.asarray(values, float)
+    if len(sample) < MIN_ASYMPTOTIC:
+        return low, high
+    if np.ptp(sample) == 0:  # nothing is known of the variance
+        is_bounded = math.isfinite(high - low) and low <= sample[0] <= high
+        return betting_interval(sample, low, high) if is_bounded else (low, high)
+    distance = np.abs(sample - sample.mean()).max()
+    ends = [
+        _asymptotic_ends(numbers)
+        for numbers in (
+            sample,
+            np.append(sample, sample.mean() - distance),
+            np.append(sample, sample.mean() + distance),
+        )
+    ]
+    return max(low, min(end for end, _ in ends)), min(high, max(end for _, end in ends))
+
+
+def _asymptotic_ends(sample: Floats) -> Ends:
+    error = 1 - LEVEL
+    log_error = -2 * math.log(error)
+    tuning = (log_error + math.log(log_error + 1)) / TUNED_FOR
+    size, mean = len(sample), float(sample.mean())
+    grown = size * tuning + 1
+    variance = float(sample.var(ddof=1)) * grown / (size**2 * tuning)
+    width = math.sqrt(variance * math.log(grown / error**2))
+    return mean - width, mean + width
+
+
+PLANNED = IntervalMethods(mean_interval, paired_interval, hull_interval, min_adjusted=8)
+ANY_TIME = IntervalMethods(
+    betting_interval, betting_paired_interval, asymptotic_interval, MIN_ASYMPTOTIC
+)
