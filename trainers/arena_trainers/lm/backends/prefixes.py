@@ -44,7 +44,7 @@ PASS_PRODUCTS = 4 * 10**7
 WEIGHT_TOKENS = {"cpu": 16, "cuda": 256}
 
 # multiplications and additions; a pass of fewer costs less than looking up what is known
-LEAST_PRODUCTS = 10**8
+LEAST_PRODUCTS = 2 * 10**8
 
 
 class PrefilledBatch(NamedTuple):
