@@ -179,6 +179,8 @@ def parsed(tokens: list[str], may_lack: bool) -> str | None:
 
 def fault_of_training(tokens: list[str]) -> str | None:
     """As `parsed`, for `arena train`, which reads its own options."""
+    if tokens[:1] == [HELP.RECIPES]:
+        return None
     tokens = [word for word in tokens if word not in ("-h", "--help", "--help-all")]
     if tokens[:1] == ["NAME"] or tokens[:1] == ["RECIPE"] or tokens[:1] == ["FILE"]:
         tokens = ["kuhn-tiny", *tokens[1:]]

@@ -15,7 +15,7 @@ class TRLOptions:
         save_strategy: Any  # an enumeration of transformers, or its text
         eval_strategy: Any  # likewise
         learning_rate: float
-        ddp_timeout: float
+        ddp_timeout: int
         model_init_kwargs: Any  # a dict, or None
         per_device_train_batch_size: int
         per_device_eval_batch_size: int
