@@ -109,6 +109,7 @@ class Improvement:
         self._env = env_of(game)
         self._policy = prepared(policy, self._env.game)
         check_reads_prompts(self._policy, "policy")
+        self._player("", 0).check_game(self._env.game)
         self._prompt = dict(prompt or {})
         check_shows_persona(self._prompt.get("system"))
         self._opponents = _checked_opponents(self._env.game, opponents)
