@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from arena_eval.improve.rows import ROWS, TEXT, Row, read_rows
+from arena_eval.tables import interval_text
 from arena_studio.report.episodes import BadLine, Recorded, not_blank, read_lines
 from arena_studio.report.page import rendered
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import MAX_TURNS
-from arena_studio.report.tables import NONE, TextTable, interval_text, number
+from arena_studio.report.tables import NONE, TextTable, number
 
 NUM_EPISODES = 20  # of each stage of each round, at most; fewer if turns exceed a page
 STAGES = ("play", "race", "confirmation")
