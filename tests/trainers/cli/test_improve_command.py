@@ -81,7 +81,9 @@ def test_models_behind_an_endpoint_play_and_propose_within_a_budget(
         )
         asked = [body["messages"][0]["content"] for body in server.requests]
     assert done.returncode == 0, done.stderr
-    assert "used " in done.stderr
+    games, used = done.stderr.splitlines()[0], done.stderr.splitlines()[-1]
+    assert re.match(r"plays at most 288 games, about \d+ calls", games)
+    assert re.match(r"used \d+ calls", used)
     (text,) = json.loads(done.stdout)["texts"]
     assert text["text"] == "Always bet.< |im_end| >"
     assert sum("You are the coach" in system for system in asked) == 2

@@ -28,7 +28,7 @@ from arena_eval.improve.texts import safe_text
 from arena_eval.improve.transcripts import PlayedEpisode, played_by
 from arena_eval.intervals import LEVEL
 from arena_eval.matches import Evaluation, EvaluationPlan, env_of, seeds_of
-from arena_eval.spending import Budget, endpoints_of
+from arena_eval.spending import Budget, Prices, Spending, added, endpoints_of
 from arena_eval.stopping import StopRule
 from arena_wrappers import NoReplyError, Policy
 from arena_wrappers.locks import lock_of
@@ -109,6 +109,7 @@ class Improvement:
         self._env = env_of(game)
         self._policy = prepared(policy, self._env.game)
         check_reads_prompts(self._policy, "policy")
+        self._player("", 0).check_game(self._env.game)
         self._prompt = dict(prompt or {})
         check_shows_persona(self._prompt.get("system"))
         self._opponents = _checked_opponents(self._env.game, opponents)
@@ -148,9 +149,30 @@ class Improvement:
         """The number of episodes of the run, if no stage ends early."""
         num_seats = self._env.game.num_players
         lineups = [1 if each == "self" else num_seats for each in self._opponents]
-        # play; the race with the current text, which plays once; the confirmation of a pair
-        times = 1 + (self._num_texts + 1) + 2
-        return self._num_rounds * self._num_episodes * sum(lineups) * times
+        return self._num_played_texts * self._num_episodes * sum(lineups)
+
+    @property
+    def _num_played_texts(self) -> int:
+        """How many times a text plays all seeds of a stage, at most."""
+        in_race = self._num_texts + 1  # the current text plays once
+        return self._num_rounds * (1 + in_race + 2)
+
+    def expected(self, prices: Prices | None) -> Spending:
+        """About what endpoints use for `max_episodes`, without the proposer, by random play."""
+        player = self._player(self.text, 0)
+        plans = [
+            EvaluationPlan(
+                player,
+                self._env,
+                [opponent],
+                self._num_episodes,
+                prompt=self._prompt,
+                baselines=False,
+            )
+            for opponent in self._opponents
+        ]
+        parts = [plan.expected(Budget(prices=prices))[1] for plan in plans]
+        return added(parts).times(self._num_played_texts)
 
     def run(self, after_round: Callable[[], object] = lambda: None) -> list[Row]:
         """Plays all rounds that are not finished; the rows of the run.

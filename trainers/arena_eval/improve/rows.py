@@ -14,16 +14,19 @@ TEXT = "text.txt"  # the current text
 
 Row = dict[str, Any]  # what JSON holds
 
-FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+FIGURES = {"difference": float, "low": float, "high": float, "num_seeds": int}
+SPENDING = {"calls": float, "prompt_tokens": float, "reply_tokens": float}
+
+FIELDS: Mapping[str, Mapping[str, type]] = {
     "settings": {"settings": dict},
     "unfinished": {},  # what a step cost that was stopped
-    "proposals": {"round": int, "mean_return": (int, float), "texts": list},
-    "race": {"round": int, "number": int, "text": str, "difference": (int, float)},
+    "proposals": {"round": int, "mean_return": float, "texts": list},
+    "race": {"round": int, "number": int, "text": str, **FIGURES},
     "confirmation": {
         "round": int,
         "number": int,
         "text": str,
-        "difference": (int, float),
+        **FIGURES,
         "is_accepted": bool,
     },
 }  # by kind of row: what the code reads of it
@@ -43,14 +46,11 @@ def read_rows(folder: Path) -> list[Row]:
 
 def _row(path: Path, number: int, line: bytes) -> Row:
     try:
-        row = json.loads(line)
-        fields = FIELDS[row["kind"]]
-        is_row = all(isinstance(row[name], kind) for name, kind in fields.items())
+        row: Row = json.loads(line)
+        fields = {**FIELDS[row["kind"]], **SPENDING}
+        is_row = all(_has_type(row[name], kind) for name, kind in fields.items())
+        is_row &= row["cost"] is None or is_number(row["cost"])
         is_row &= all(isinstance(text, str) for text in row.get("texts", ()))
-        is_row &= all(
-            is_number(row[name]) or (row[name] is None and name == "cost")
-            for name in ("calls", "prompt_tokens", "reply_tokens", "cost")
-        )
     except (ValueError, KeyError, TypeError, RecursionError):
         is_row = False
     if not is_row:
@@ -58,8 +58,11 @@ def _row(path: Path, number: int, line: bytes) -> Row:
             f"{path}, line {number}: want a row of arena improve, got {line[:60]!r}; remove the "
             "line, and the same command plays that step again"
         )
-    checked: Row = row
-    return checked
+    return row
+
+
+def _has_type(value: object, kind: type) -> bool:
+    return is_number(value) if kind is float else isinstance(value, kind)
 
 
 class RunRows:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from arena_envs.game import AnyGame
 from arena_wrappers import Policy, PromptOptions, Reply, TurnRequest
 from arena_wrappers.policies.protocol import forget_episodes, own_prompt
 
@@ -28,6 +29,11 @@ class TextPolicy:
 
     def act(self, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
         return self.inner.act(requests)
+
+    def check_game(self, game: AnyGame) -> None:
+        check = getattr(self.inner, "check_game", None)
+        if check is not None:
+            check(game)
 
     def forget_episodes(self) -> None:
         forget_episodes(self.inner)

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from arena_eval.improve.rows import ROWS, TEXT, Row, read_rows
+from arena_eval.tables import interval_text
 from arena_studio.report.episodes import BadLine, Recorded, not_blank, read_lines
 from arena_studio.report.page import rendered
 from arena_studio.report.replay_data import packed, page_data
-from arena_studio.report.tables import NONE, TextTable, interval_text, number
+from arena_studio.report.run_files import MAX_TURNS
+from arena_studio.report.tables import NONE, TextTable, number
 
-NUM_EPISODES = 20  # of each stage of each round, at most
+NUM_EPISODES = 20  # of each stage of each round, at most; fewer if turns exceed a page
 STAGES = ("play", "race", "confirmation")
 
 
@@ -110,6 +112,7 @@ def _round_table(rows: Sequence[Row]) -> TextTable:
 
 def _episodes(folder: Path) -> tuple[list[Recorded], list[tuple[str, BadLine]]]:
     """The first episodes of each stage, with round and stage as source."""
+    num_turns = 0
     episodes: list[Recorded] = []
     bad: list[tuple[str, BadLine]] = []
     for path in sorted(folder.glob("round-*/*.jsonl")):
@@ -119,6 +122,9 @@ def _episodes(folder: Path) -> tuple[list[Recorded], list[tuple[str, BadLine]]]:
         for line in islice(not_blank(read_lines(path)), NUM_EPISODES):
             if isinstance(line, BadLine):
                 bad.append((f"{path.parent.name}/{path.name}", line))
-            else:
-                episodes.append(line._replace(source=source))
+                continue
+            num_turns += len(line.rollout.episode.turns)
+            if num_turns > MAX_TURNS and episodes:
+                return episodes, bad
+            episodes.append(line._replace(source=source))
     return episodes, bad

@@ -118,6 +118,7 @@ def improve(
         env = read_env(game, params, max_turns)
         if out.exists():
             check_out(out / PAGE_NAME, REPORT_PAGE, "arena improve")
+        price_table = read_prices(prices) if prices else None
         start = policy_options.persona or ""
         # an option of the command would replace the texts
         policy_options = replace(policy_options, persona=None)
@@ -136,12 +137,15 @@ def improve(
             seed=seed,
             start=start or _carried_text(player),
             prompt=policy_options.wrapper,
-            budget=Budget(
-                max_tokens, max_cost, read_prices(prices) if prices else None
-            ),
+            budget=Budget(max_tokens, max_cost, price_table),
             timeout=timeout,
         )
-    typer.echo(f"plays at most {improvement.max_episodes:,} games", err=True)
+        cost = ""
+        if improvement.budget.is_used:
+            cost = (
+                f", about {improvement.expected(price_table)}, and the proposer's calls"
+            )
+    typer.echo(f"plays at most {improvement.max_episodes:,} games{cost}", err=True)
 
     def write_page() -> None:
         write_whole(out / PAGE_NAME, improve_page(out))
