@@ -19,7 +19,6 @@ from arena_trainers.cli.options import (
     AgainstOption,
     CsvOption,
     GameArgument,
-    JsonOption,
     LatexOption,
     MaxCostOption,
     MaxTokensOption,
@@ -32,7 +31,7 @@ from arena_trainers.cli.options import (
     TimeoutOption,
     with_policy_options,
 )
-from arena_trainers.cli.output import one_form, show
+from arena_trainers.cli.output import JsonOption, one_form, show
 from arena_trainers.cli.progress import interruptions
 from arena_trainers.cli.report import PAGE_NAME, REPORT_PAGE
 from arena_trainers.matchmaking import is_past
