@@ -144,10 +144,8 @@ def test_the_picture_wants_its_extra_before_anything_is_played(tmp_path: Path) -
         env={**os.environ, "PYTHONPATH": path},
     )
     assert done.returncode == 2
-    assert done.stderr == (
-        "error: this needs the package 'matplotlib'; "
-        "install it in a clone of arena-envs: pip install '.[eval]'\n"
-    )
+    assert "'matplotlib'" in done.stderr
+    assert "pip install '.[eval]'" in done.stderr
     assert not out.exists()
 
 

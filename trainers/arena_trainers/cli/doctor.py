@@ -29,7 +29,7 @@ LITTLE_DISK = 10.0  # GiB; a model of 4 billion weights in bfloat16 takes 8
 # what an extra opens; `dev` is for who works on this package
 OPENS = {
     "": "games, bots, arena play, eval, games, show, solve, check",
-    "train": "arena train, sweep; policies lm:PATH",
+    "train": "arena train; arena sweep; policies lm:PATH",
     "eval": "intervals, ratings and tables of tournaments and boards",
     "web": "arena serve web",
     "report": "arena report; pages of arena replay",
@@ -44,8 +44,8 @@ OPENS = {
     "vllm": "vLLM as the engine: --use_vllm, policies vllm:PATH",
     "track": "curves in TensorBoard and Trackio",
     "notebook": "the notebooks",
-    "mcp": "arena serve games --protocol mcp",
-    "openenv": "games as OpenEnv environments",
+    "mcp": "arena serve mcp: games as tools",
+    "openenv": "arena serve openenv: games as OpenEnv environments",
     "verifiers": "games as verifiers environments",
     "inspect": "games as tasks of Inspect",
     "gem": "games as GEM environments",
