@@ -132,10 +132,7 @@ def is_typed(text: str, match: re.Match[str]) -> bool:
 
 def words(line: str) -> tuple[str, ...]:
     try:
-        # @FILE names a file that the reader has
-        known = {word: "text" for word in shlex.split(line) if word.startswith("@")}
-        known["N"] = "2"
-        return tuple(known.get(word, word) for word in shlex.split(line))
+        return tuple("2" if word == "N" else word for word in shlex.split(line))
     except ValueError:  # a quote that the sentence began
         return tuple(line.replace('"', "").replace("'", "").split())
 
