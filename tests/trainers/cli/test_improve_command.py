@@ -105,8 +105,8 @@ def test_models_behind_an_endpoint_play_and_propose_within_a_budget(
             "want one policy, got 'past:runs/a'",
         ),
         (
-            ("api:m@http://localhost:1/v1", "kuhn_poker", "--persona", "@none.txt"),
-            "want a file with a text after @, got '@none.txt'",
+            ("random", "kuhn_poker", "--out", "a", "--persona", "@none.txt"),
+            "want --persona @FILE with a text, got '@none.txt'",
         ),
     ],
 )

@@ -29,6 +29,7 @@ from arena_trainers.cli.options import (
     PricesOption,
     SeedOption,
     TimeoutOption,
+    text_or_file,
     with_policy_options,
 )
 from arena_trainers.cli.output import JsonOption, one_form, show
@@ -118,7 +119,7 @@ def improve(
         if out.exists():
             check_out(out / PAGE_NAME, REPORT_PAGE, "arena improve")
         price_table = read_prices(prices) if prices else None
-        start = policy_options.persona or ""
+        start = text_or_file(policy_options.persona) or ""
         # an option of the command would replace the texts
         policy_options = replace(policy_options, persona=None)
         player, author, opponents = _players(

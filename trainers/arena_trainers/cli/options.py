@@ -129,14 +129,18 @@ NumEpisodesOption = Annotated[
 
 
 def text_or_file(value: str | None) -> str | None:
-    """The text of an option, or that of a file if it is @FILE."""
+    """The text of an option, or that of a file if it is @FILE.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
     if value is None or not value.startswith("@"):
         return value
     try:
         return Path(value[1:]).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
-        raise typer.BadParameter(
-            f"want a file with a text after @, got {value!r:.200}: {error}"
+        raise ValueError(
+            f"want --persona @FILE with a text, got {value!r:.200}: {error}; correct the path"
         ) from None
 
 
@@ -171,7 +175,6 @@ class PolicyOptions:
         typer.Option(
             metavar="TEXT|@FILE",
             help="What the prompts begin with: who the player is, or a strategy.",
-            callback=text_or_file,
         ),
     ] = None
     language: Annotated[
@@ -197,10 +200,16 @@ class PolicyOptions:
     def prompt(self) -> dict[str, Any]:
         """The prompt options that were given.
 
+        Raises:
+            ValueError: the file of the persona cannot be read.
+
         >>> PolicyOptions(rules=False).prompt
         {'rules': False}
         """
-        return self._set_options(PROMPT_OPTIONS)
+        options = self._set_options(PROMPT_OPTIONS)
+        if self.persona is not None:
+            options["persona"] = text_or_file(self.persona)
+        return options
 
     @property
     def sampling(self) -> dict[str, Any]:
