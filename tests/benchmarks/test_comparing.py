@@ -89,7 +89,7 @@ def test_after_ctrl_c_no_other_run_begins(tmp_path):
         start_new_session=True,
     )
     try:
-        for _ in range(200):
+        for _ in range(1200):
             if (tmp_path / "began-1").exists() and (tmp_path / "bench.json").exists():
                 break
             time.sleep(0.05)
