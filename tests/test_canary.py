@@ -33,6 +33,7 @@ import arena_trainers
 import arena_wrappers
 from arena_envs import trust
 from arena_envs.bots import mcts
+from arena_eval.spending import read_prices
 from arena_wrappers import Episode, play
 from arena_wrappers.play import game_of, replay
 
@@ -132,9 +133,9 @@ OTHERS = {
     "openspiel.py:from_openspiel": SHIPPED,
     "textarena.py:from_textarena": SHIPPED,
     "languages.py:find_language": SHIPPED,
-    "claims.py:_read": SHIPPED,
     "diagnostics.py:the module": SHIPPED,
     "result_rows.py:the module": SHIPPED,
+    "games.py:list_games": SHIPPED,
     "dry_run.py:known_config": SHIPPED,
     "preflight.py:the module": SHIPPED,
     "settings.py:_list": SHIPPED,
@@ -145,6 +146,7 @@ OTHERS = {
     "texts.py:_check_read_back": OWN,
     "train_help.py:loop_help": OWN,
     "check.py:check_state": OWN,
+    "rows.py:RunRows.__init__": OWN,
     "testing.py:check_alike": OWN,
     "turns.py:to_dataset": OWN,
     "origin.py:union": OWN,
@@ -279,6 +281,32 @@ def of_evaluations(folder: Path) -> None:
     for mutant in mutants(result):
         results.write_text(json.dumps(mutant))
         tried(_unfinished, EpisodeLog(file))
+
+
+def of_improvements(folder: Path) -> None:
+    spending = {"calls": 1, "prompt_tokens": 1, "reply_tokens": 1, "cost": None}
+    figures = {"difference": 0.5, "low": 0.1, "high": 0.9, "num_seeds": 8}
+    of_text = {"round": 1, "number": 1, "text": CODE}
+    rows: list[Any] = [
+        {"kind": "settings", "settings": {"policy": CODE, "game": TEXTS[1]}},
+        {"kind": "proposals", "round": 1, "mean_return": 0.0, "texts": [CODE]},
+        {"kind": "race", **of_text, **figures},
+        {"kind": "confirmation", **of_text, **figures, "is_accepted": True},
+    ]
+    rows = [{**row, **spending} for row in rows]
+    json_lines(folder / "confirmation-1.jsonl", *records())
+    for number, row in enumerate(rows):
+        for mutant in mutants(row):
+            json_lines(folder / "texts.jsonl", *rows[:number], mutant)
+            arena("report", folder, "--out", folder / "a.html")
+            (folder / "a.html").unlink(missing_ok=True)
+
+
+def of_prices(folder: Path) -> None:
+    prices = folder / "prices.toml"
+    for key in ("prompt", CODE):
+        prices.write_text(f'["{CODE}"]\n"{key}" = "{TEXTS[1]}"\n')
+        tried(read_prices, prices)
 
 
 def of_tournaments(folder: Path) -> None:
@@ -527,7 +555,8 @@ def of_endpoints(folder: Path) -> None:
 
 
 READERS = (
-    *(of_episodes, of_datasets, of_runs, of_evaluations, of_tournaments, of_boards),
+    *(of_episodes, of_datasets, of_runs, of_evaluations, of_improvements, of_prices),
+    *(of_tournaments, of_boards),
     *(
         of_rows,
         of_data_sets_of_messages,
