@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from arena_trainers.cli.options import text_or_file
+from arena_trainers.runs.recipe import read_overrides, text_or_file
 
 ROOT = Path(__file__).parents[3]
 endpoint_of = runpy.run_path(str(ROOT / "tests" / "endpoint.py"))
@@ -122,3 +122,5 @@ def test_a_persona_is_a_text_or_a_file(tmp_path):
     assert text_or_file(f"@{tmp_path}/text.txt") == "Stand from 17."
     assert text_or_file("You are bold.") == "You are bold."
     assert text_or_file(None) is None
+    overrides = read_overrides(["--persona", f"@{tmp_path}/text.txt"])
+    assert overrides == {"persona": "Stand from 17."}

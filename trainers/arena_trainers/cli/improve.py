@@ -29,13 +29,13 @@ from arena_trainers.cli.options import (
     PricesOption,
     SeedOption,
     TimeoutOption,
-    text_or_file,
     with_policy_options,
 )
 from arena_trainers.cli.output import JsonOption, one_form, show
 from arena_trainers.cli.progress import interruptions
 from arena_trainers.cli.report import PAGE_NAME, REPORT_PAGE
 from arena_trainers.matchmaking import is_past
+from arena_trainers.runs.recipe import text_or_file
 from arena_wrappers import Policy, as_policy
 from arena_wrappers.policies.protocol import own_prompt
 from arena_wrappers.records import write_whole

@@ -15,6 +15,7 @@ from arena_envs.checks import check_known
 from arena_envs.registry import expression
 from arena_trainers.lm.models import adapter_base, find_model
 from arena_trainers.matchmaking import is_past
+from arena_trainers.runs.recipe import text_or_file
 from arena_wrappers import Policy, make_policy
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
@@ -126,23 +127,6 @@ NumEpisodesOption = Annotated[
         show_default=False,
     ),
 ]
-
-
-def text_or_file(value: str | None) -> str | None:
-    """The text of an option, or that of a file if it is @FILE.
-
-    Raises:
-        ValueError: the file cannot be read.
-    """
-    if value is None or not value.startswith("@"):
-        return value
-    try:
-        return Path(value[1:]).read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"want --persona @FILE with a text, got {value!r:.200}: {error}; correct the path"
-        ) from None
-
 
 SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
 

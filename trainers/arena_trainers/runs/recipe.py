@@ -105,8 +105,27 @@ def read_overrides(arguments: Sequence[str]) -> dict[str, Any]:
                 )
             value = following
         name = key.replace("-", "_")
-        settings[name] = value if name in _PATHS else _yaml(value, f"--{key}")
+        if name == "persona" and value.startswith("@"):
+            settings[name] = text_or_file(value)
+        else:
+            settings[name] = value if name in _PATHS else _yaml(value, f"--{key}")
     return settings
+
+
+def text_or_file(value: str | None) -> str | None:
+    """The text of an option, or that of a file if it is @FILE.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    if value is None or not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"want --persona @FILE with a text, got {value!r:.200}: {error}; correct the path"
+        ) from None
 
 
 def _no_option(argument: str) -> str:
