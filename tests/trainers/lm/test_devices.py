@@ -2,13 +2,11 @@
 
 import pytest
 import torch
-from rich.console import Console
 
 from arena_trainers.lm import LMPolicy, left_padded, loading
 from arena_trainers.lm import policy as lm_policy
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.sampling import SeededSampler
-from arena_trainers.runs import SelfPlayRun
 from arena_trainers.train import GamePlan, opponents
 
 
@@ -71,32 +69,6 @@ def test_opponents_of_a_trainer_run_where_it_trains(
     monkeypatch.setattr(loading, "default_device", lambda: torch.device("cuda"))
     opponents([GamePlan("kuhn_poker", args)], args, {})
     assert moves == [args.device] == [torch.device("cpu")]
-
-
-@pytest.mark.parametrize("is_main", [True, False])
-def test_the_first_process_alone_loads_the_model_that_is_evaluated(
-    model_folder, tmp_path, monkeypatch, is_main
-):
-    loaded = []
-    load = LMPolicy.from_pretrained
-
-    def watched(path, **options):
-        loaded.append(options["device"])
-        return load(path, **options)
-
-    settings = {
-        "model": str(model_folder),
-        "rules": False,
-        "reply_format": "bare",
-        "max_completion_length": 2,
-        "eval_episodes": 2,
-    }
-    job = SelfPlayRun(settings, tmp_path / "run", Console(quiet=True))
-    monkeypatch.setattr(LMPolicy, "from_pretrained", watched)
-    monkeypatch.setattr(SelfPlayRun, "is_main", is_main)
-    job.prepare()
-    assert loaded == [job.args.device] * is_main
-    assert [len(meter.stages) for meter in job.meters] == [1 + is_main]
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import threading
 from types import SimpleNamespace
 
-import accelerate.utils
 import pytest
 import torch
 
+from arena_trainers import processes
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.matchmaking import BaseMatchmaker, Match, snapshots
@@ -77,15 +77,15 @@ def process(learner, tmp_path):
 def test_a_snapshot_that_cannot_be_written_ends_all_processes(process, monkeypatch):
     sent = []
 
-    def broadcast(objects):
+    def gather(failure):
         if main:
-            sent.append(objects[0])
-        objects[:] = sent
+            sent.append(failure)
+        return [*sent, None if main else failure]
 
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(accelerate.utils, "broadcast_object_list", broadcast)
+    monkeypatch.setattr(processes, "gather_patiently", gather)
     monkeypatch.setattr(snapshots, "save_file", fail)
     for main in (True, False):
         own = process(int(not main))
@@ -95,7 +95,6 @@ def test_a_snapshot_that_cannot_be_written_ends_all_processes(process, monkeypat
 
 def test_only_the_main_process_reads_checkpoints(process, monkeypatch, tmp_path):
     """It deletes old ones, so another process may meet half of one."""
-    monkeypatch.setattr(accelerate.utils, "broadcast_object_list", lambda objects: None)
     (tmp_path / "checkpoint-1").mkdir()
     (tmp_path / "checkpoint-1" / MATCHMAKING_FILE).write_text("{")
     main, other = process(0), process(1)

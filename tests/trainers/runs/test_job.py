@@ -74,15 +74,15 @@ def run_folder(counted_run):
 
 
 def test_a_game_is_built_and_a_policy_scored_once(counted_run):
-    """The quick checks build the game, then the job. Step 0, 2 and 4, the last, are scored; exact
-    returns then read the probabilities once per seat.
+    """The quick checks build the game, then the job. Step 0, 2 and 4, the last, are scored, and
+    exact returns read the scores of the last.
 
     The report builds the game of each episode that it shows, and `known_value` the default
     game.
     """
     folder, calls = counted_run
     shown = len(read_run_files(folder, NUM_GROUPS).episodes)
-    assert calls == {"KuhnPoker.__init__": 3 + shown, "LMPolicy.action_probs": 3 + 2}
+    assert calls == {"KuhnPoker.__init__": 3 + shown, "LMPolicy.action_probs": 3}
 
 
 def test_results_say_what_was_reached_and_by_what(run_folder):

@@ -18,6 +18,8 @@ ENGINE = SimpleNamespace(
     roles={},
     agent="planner_worker",
     learner_starts=lambda model: [model],
+    model_init_kwargs=None,
+    deepspeed=None,
 )
 JOB = SimpleNamespace(lora_r=0, model="tiny", hidden_size=16, num_layers=1)
 

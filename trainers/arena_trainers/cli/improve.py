@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from arena_envs.game import AnyGame
@@ -219,5 +218,5 @@ def _table(records: Sequence[Mapping[str, Any]], text: str, out: Path) -> Table:
             "yes" if record["is_accepted"] else "",
             line if len(line) <= SHORT else f"{line[:SHORT]}...",
         ]
-        table.add_row(*map(escape, cells))
+        table.add_row(*cells)
     return table
