@@ -2,6 +2,7 @@
 
 import importlib
 import runpy
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,6 +23,12 @@ settings.load_profile("arena")
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "of tests with a game's id as parameter, only those of representative games"
     parser.addoption("--quick", action="store_true", help=text)
+
+
+def pytest_configure() -> None:
+    # a shell's job in the background ignores the Ctrl-C that tests send
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def ids_of(item: pytest.Item) -> set[str]:
