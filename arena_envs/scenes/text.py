@@ -38,7 +38,7 @@ def columns(text: str) -> int:
 def wrapped_lines(text: str, width: int) -> list[str]:
     """`text` in lines of at most `width` columns, at most `MAX_LINES` of them.
 
-    >>> wrapped("one two three", 8)
+    >>> wrapped_lines("one two three", 8)
     ['one two', 'three']
     """
     lines: list[str] = []
