@@ -82,8 +82,8 @@ def endpoints_of(policies: Iterable[Policy]) -> list[Endpoint]:
         if hasattr(policy, "inner"):
             parts.append(policy.inner)
         inner = endpoints_of(parts)
-        own = [policy] if isinstance(policy, Endpoint) else []
-        endpoints |= {id(endpoint): endpoint for endpoint in [*own, *inner]}
+        outer = [policy] if isinstance(policy, Endpoint) else []
+        endpoints |= {id(endpoint): endpoint for endpoint in [*outer, *inner]}
     return [*endpoints.values()]
 
 

@@ -27,7 +27,7 @@ SYSTEM = (
 
 
 class Tried(NamedTuple):
-    """A text of an earlier round, with the difference of its mean return from the text it raced."""
+    """A text of an earlier round, and the difference of its mean return from the then current one."""
 
     text: str
     difference: float

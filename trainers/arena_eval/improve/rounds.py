@@ -369,7 +369,9 @@ def _name_of(opponent: Opponent) -> str:
 
 def _mean_difference(evaluations: Sequence[Evaluation]) -> Difference:
     """The mean over opponents, with the luck taken out where that helps."""
-    differences = [each for one in evaluations for each in one.differences]
+    differences = [
+        each for evaluation in evaluations for each in evaluation.differences
+    ]
     means = [
         each.difference if each.adjusted is None else each.adjusted.mean
         for each in differences
@@ -386,7 +388,10 @@ def _mean_difference(evaluations: Sequence[Evaluation]) -> Difference:
         fmean(high for _, high in ends),
         sum(each.num_seeds for each in differences),
         sum(
-            row.num_lost for one in evaluations for row in one.rows if row.seat != "all"
+            row.num_lost
+            for evaluation in evaluations
+            for row in evaluation.rows
+            if row.seat != "all"
         ),
     )
 

@@ -48,7 +48,7 @@ def choose_episodes(played: Sequence[PlayedEpisode]) -> list[PlayedEpisode]:
         if any(turn.invalid is not None for turn in each.turns)
     ]
     chosen = invalid[: NUM_CHOSEN // 2]
-    others = [each for each in by_return if not any(each is one for one in chosen)]
+    others = [each for each in by_return if not any(each is other for other in chosen)]
     return [*chosen, *others[: NUM_CHOSEN - len(chosen)]]
 
 

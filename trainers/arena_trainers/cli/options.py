@@ -93,12 +93,17 @@ UntilOption = Annotated[
 
 MaxTokensOption = Annotated[
     int | None,
-    typer.Option(help="Budget: the most prompt and reply tokens of all endpoints together.", min=1),
+    typer.Option(
+        help="Budget: the most prompt and reply tokens of all endpoints together.",
+        min=1,
+    ),
 ]
 
 MaxCostOption = Annotated[
     float | None,
-    typer.Option(help="Budget: the most that all endpoints together may cost, in the currency of --prices."),
+    typer.Option(
+        help="Budget: the most that all endpoints together may cost, in the currency of --prices."
+    ),
 ]
 
 PricesOption = Annotated[
