@@ -491,8 +491,8 @@ entropies of 32 tokens with a vocabulary of 49,152 take 4.5 ms; a model of 135 m
 
 ## Equations
 
-All of this is computed per game and seat. Everything that is subtracted from an episode is fitted on other episodes. A tree of episodes
-(`parent`) and a rollout each count as one episode.
+All of this is computed per game and seat. Slopes and means are fitted on other episodes. A tree of episodes (`parent`) and a rollout each count
+as one episode.
 
 | Step | Equation |
 |---|---|
