@@ -270,9 +270,9 @@ GUIDE_HEAD = """\
 Written by `benchmarks/credit_bench.py`. [README.md](README.md) says how it was measured. For your games, with
 the gain in their own random play: `arena credit suggest --games kuhn_poker`.
 
-**Take `control_variates`**, the default. It needs no choice of a pool: it finds in the batch what a group shares. Where the surprise
-of a reply says which replies are good, its noise does not grow with the number of turns ([surprise.md](surprise.md)). Where surprise says nothing, it is
-about as noisy as `random_effects`. Expected gain then, as noise relative to `random_effects` (2: its noise is half):
+**Take `control_variates`**, the default. It needs no choice of a pool: it estimates from the batch how much luck a group shares. Where the
+surprise of a reply predicts its value, its noise does not grow with the number of turns ([surprise.md](surprise.md)). Elsewhere it is about as noisy as
+`random_effects`. The table has the noise of other credit divided by that of `random_effects` (2: `random_effects` has half the noise):
 
 {gains}
 8 rounds of the game `rounds` if not said; *own*: the episodes of a group have their own draws of chance. Take
@@ -606,9 +606,9 @@ The noise of the gradient, 1 at best, in T independent rounds (the game [`rounds
 
 All of this counts the choices of later turns as noise. **The default, `control_variates`, subtracts what their surprise
 explains**: with T up to 64 its noise is 1.01 where surprise tells right from wrong ([surprise.md](surprise.md)). This page is about credit
-without surprise: `random_effects` compares equal turns, leans on the group as far as the group
-shares luck, and adjusts for what was paid before. A batch tells how far, so the game need not. Without surprise `control_variates`
-does the same, also for turns that few episodes reach.
+without surprise. `random_effects` compares turns with the same number. It estimates from the batch how much luck a group shares, and weighs the
+mean of the group accordingly. It adjusts for what was paid before. Without surprise `control_variates` does the same, also for turns
+that few episodes reach.
 
 ![Noise against the number of rounds](horizon.png)
 

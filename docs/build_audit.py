@@ -125,7 +125,7 @@ a method of its actor, with a KL term, shifted masks and the normalizations that
 ABOUT_TO_USE = """
 ## What people are about to use
 
-In batches of two groups of two; *bias* is what remains when the mean has the true gradient's size, *noise* the variance relative to `rloo`.
+In batches of two groups of two; *bias* is the tangent of the angle between mean and true gradient, for the worst seat; *noise* is the variance relative to `rloo`.
 
 """
 READINGS = """

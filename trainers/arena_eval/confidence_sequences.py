@@ -1,7 +1,7 @@
 """Intervals of means that hold at all numbers of episodes together; 95 % unless a level is given.
 
-So play may stop as soon as an interval is narrow or has a sign, and the interval holds all the
-same. Values stand in the order of their seeds, not in that in which episodes end.
+So play may stop as soon as an interval is narrow or excludes 0, and the interval is still valid.
+Values are in the order of their seeds, not in the order in which episodes end.
 """
 
 import math
@@ -22,10 +22,10 @@ from arena_eval.intervals import (
 Floats = NDArray[np.float64]
 Ends = tuple[float, float]
 
-MIN_ASYMPTOTIC = 50  # values from which on a limit theorem is trusted
+MIN_ASYMPTOTIC = 50  # least number of values for a limit theorem
 LARGEST_BET = 0.75  # of the capital
-NUM_HALVINGS = 40  # of the range of means, for an end of an interval
-TUNED_FOR = 100  # values, at which the asymptotic interval is narrow
+NUM_HALVINGS = 40  # of the range of means, in the search of an interval's end
+TUNED_FOR = 100  # number of values at which the asymptotic interval is narrowest
 
 
 class IntervalMethods(NamedTuple):
@@ -35,7 +35,7 @@ class IntervalMethods(NamedTuple):
         mean: of returns, with their bounds.
         paired: of differences within [-bound, bound].
         adjusted: of returns or differences with the luck taken out, and the bounds of the mean.
-        min_adjusted: number of values from which on `adjusted` says anything.
+        min_adjusted: least number of values for `adjusted`.
     """
 
     mean: Callable[[Sequence[float], float, float], Ends]
@@ -60,8 +60,9 @@ def betting_interval(
         K-_t = prod_i 1 - min(l_i, c / (1 - m)) (x_i - m)
         l_t = sqrt(2 log(40) / (v_{t-1} t log(t + 1)))
 
-    If m is the mean, each ever has 40 times the capital with probability 1/40 at most. The
-    interval has all m for which neither ever had. At another level, 40 is 2 / (1 - level).
+    A gambler starts with capital 1. If m is the mean, the probability that its capital ever reaches
+    40 is at most 1/40. The interval has all m for which no capital has reached 40. At another
+    level, 40 is 2 / (1 - level).
 
     Args:
         values: one per independent episode, in order; at least one.
@@ -79,7 +80,7 @@ def betting_interval(
     bets = _bets(sample, tail)
     first = _lowest_mean(sample, bets, tail)
     last = 1 - _lowest_mean(1 - sample, bets, tail)
-    if first > last:  # no mean is left, which one sequence in twenty may come to
+    if first > last:  # all means are excluded, with probability 0.05 at most
         first = last = float(np.clip(sample.mean(), 0, 1))
     return low + (high - low) * first, low + (high - low) * last
 
@@ -126,20 +127,20 @@ def asymptotic_interval(
 
         mean ± sqrt(s² (t r² + 1) / (t² r²) log((t r² + 1) / 0.05²))
 
-    As in `hull_interval`, it is the hull of three: of the values, and of these with one more at
-    the largest distance from the mean that was seen, above or below it. Values that were never
-    seen and lie farther away are not covered.
+    As in `hull_interval`, the interval is the hull of three: that of the values, and those with one
+    more value, above or below the mean, at the largest distance from the mean so far. Rare
+    values that lie farther away and never occurred are not covered.
 
     Args:
         values: one per independent episode, in order; at least one.
-        low: least possible mean, which cuts the interval.
-        high: largest possible mean. Fewer than 50 values have the interval [low, high].
+        low: least possible mean; no interval goes below it.
+        high: largest possible mean. For fewer than 50 values the interval is [low, high].
         level: probability that all intervals hold the mean; 0.05 above is 1 - level.
     """
     sample = np.asarray(values, float)
     if len(sample) < MIN_ASYMPTOTIC:
         return low, high
-    if np.ptp(sample) == 0:  # nothing is known of the variance
+    if np.ptp(sample) == 0:  # the variance cannot be estimated
         is_bounded = math.isfinite(high - low) and low <= sample[0] <= high
         return betting_interval(sample, low, high, level) if is_bounded else (low, high)
     distance = np.abs(sample - sample.mean()).max()
@@ -171,7 +172,7 @@ PLANNED = IntervalMethods(
 
 
 def any_time(level: float = LEVEL) -> IntervalMethods:
-    """The methods of these intervals at a level."""
+    """Interval methods that hold at all numbers of values together, at a level."""
     return IntervalMethods(
         partial(betting_interval, level=level),
         partial(betting_paired_interval, level=level),

@@ -1,4 +1,4 @@
-"""What endpoints cost: tokens and money spent, budgets, and what an evaluation will need."""
+"""The cost of endpoints: tokens and money spent, budgets, and estimates before an evaluation."""
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,9 +10,9 @@ from arena_envs.checks import did_you_mean, is_number
 from arena_wrappers import Episode, EpisodePlan, Policy, RandomPolicy, play_plans
 from arena_wrappers.policies.api import Usage
 
-CHARACTERS = 4  # of a prompt for each token, before an endpoint counts them
+CHARACTERS = 4  # per token of a prompt, in estimates
 ASSUMED_REPLY = 200  # tokens, where the policy has no `max_tokens`
-NUM_TRIAL_SEEDS = 8  # of random play, whose prompts are counted
+NUM_TRIAL_SEEDS = 8  # of random play, for estimates
 
 Prices = Mapping[
     str, tuple[float, float]
@@ -21,7 +21,7 @@ Prices = Mapping[
 
 @runtime_checkable
 class Endpoint(Protocol):
-    """A policy that tells what it uses, such as `ChatAPIPolicy`."""
+    """A policy that counts its calls and tokens, such as `ChatAPIPolicy`."""
 
     model: str
     usage: Usage
@@ -50,19 +50,19 @@ class Spending(NamedTuple):
         return text if self.cost is None else f"{text}, cost {self.cost:.4g}"
 
     def times(self, factor: float) -> "Spending":
-        """As much, so many times."""
+        """All numbers times a factor."""
         cost = None if self.cost is None else self.cost * factor
         numbers = (self.num_calls, self.prompt_tokens, self.reply_tokens)
         calls, prompts, replies = (number * factor for number in numbers)
         return Spending(calls, prompts, replies, cost)
 
     def minus(self, other: "Spending") -> "Spending":
-        """What is more than in another one."""
+        """The difference from another spending."""
         return added([self, other.times(-1)])
 
 
 def added(parts: Iterable[Spending]) -> Spending:
-    """The sum; its cost is None if one is."""
+    """The sum; its cost is None if the cost of a part is None."""
     parts = list(parts)
     costs = [part.cost for part in parts if part.cost is not None]
     return Spending(
@@ -74,7 +74,7 @@ def added(parts: Iterable[Spending]) -> Spending:
 
 
 def endpoints_of(policies: Iterable[Policy]) -> list[Endpoint]:
-    """The endpoints behind policies, each once: also within noise, agents and best of N."""
+    """The distinct endpoints of policies, including those inside noise, agents and best of N."""
     endpoints: dict[int, Endpoint] = {}
     for policy in policies:
         models = getattr(policy, "models", None)
@@ -82,8 +82,8 @@ def endpoints_of(policies: Iterable[Policy]) -> list[Endpoint]:
         if hasattr(policy, "inner"):
             parts.append(policy.inner)
         inner = endpoints_of(parts)
-        own = [policy] if isinstance(policy, Endpoint) else []
-        endpoints |= {id(endpoint): endpoint for endpoint in [*own, *inner]}
+        outer = [policy] if isinstance(policy, Endpoint) else []
+        endpoints |= {id(endpoint): endpoint for endpoint in [*outer, *inner]}
     return [*endpoints.values()]
 
 
@@ -112,12 +112,12 @@ def read_prices(path: Path) -> dict[str, tuple[float, float]]:
 
 
 class Budget:
-    """What endpoints may cost in all evaluations of a command.
+    """A limit of what endpoints use in all evaluations of a command.
 
     Args:
         max_tokens: of prompts and replies together; None for no limit.
         max_cost: in the currency of the prices; None for no limit.
-        prices: by model; a model without any has those of its policy.
+        prices: by model; a model that is not listed has the prices of its policy.
     """
 
     def __init__(
@@ -141,14 +141,14 @@ class Budget:
 
     @property
     def is_used(self) -> bool:
-        """Whether an endpoint is watched."""
+        """Whether it counts the use of any endpoint."""
         return bool(self._endpoints)
 
     def watch(self, policies: Iterable[Policy]) -> None:
-        """Counts what these policies use from now on.
+        """Counts what the endpoints of these policies use from now on.
 
         Raises:
-            ValueError: there is a limit, and nothing to count or no price of a model.
+            ValueError: there is a limit, and no endpoint, or an endpoint without a price.
         """
         endpoints = endpoints_of(policies)
         for endpoint in endpoints:
@@ -156,7 +156,7 @@ class Budget:
         if self.is_limited and not endpoints:
             raise ValueError(
                 "want a policy api:MODEL or vllm:URL with --max-tokens and --max-cost, as "
-                "others tell no use; leave the limit out"
+                "others report no tokens; leave the limit out"
             )
         for endpoint in endpoints:
             if self.max_cost is not None and self._price(endpoint) is None:
@@ -175,7 +175,7 @@ class Budget:
         self._earlier = added([self._earlier, spending])
 
     def spent(self) -> Spending:
-        """What all watched endpoints used since they are watched, and what was used earlier."""
+        """What all watched endpoints have used, with what earlier processes used."""
         return added(
             [
                 self._earlier,
@@ -194,7 +194,7 @@ class Budget:
     def priced(
         self, endpoint: Endpoint, calls: float, prompts: float, replies: float
     ) -> Spending:
-        """Calls and tokens of an endpoint with their cost."""
+        """Calls and tokens of an endpoint as spending, with their cost."""
         price = self._price(endpoint)
         cost = None
         if price is not None:
@@ -202,7 +202,7 @@ class Budget:
         return Spending(calls, prompts, replies, cost)
 
     def affordable(self, each: Spending) -> float:
-        """How many times what `each` costs is left; inf without a limit."""
+        """The rest of the budget divided by the cost of `each`; inf without a limit."""
         spent = self.spent()
         counts = [float("inf")]
         if self.max_tokens is not None and each.tokens > 0:
@@ -214,7 +214,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Trial:
-    """A line-up in random play, with the prompts that its policies would read.
+    """An estimate from random play with the prompts of a line-up.
 
     Attributes:
         spending: of one episode.
@@ -226,10 +226,10 @@ class Trial:
 
 
 def trial_of(plan: EpisodePlan, budget: Budget) -> Trial:
-    """What an episode of a plan will cost, by random play with the same prompts.
+    """Estimates the cost of an episode by random play with the same prompts.
 
-    A token of a prompt has four characters. A reply has as many tokens as the policy's
-    `max_tokens` allows, else 200.
+    Assumes four characters per prompt token, and the policy's `max_tokens` per reply, or 200
+    tokens if it has none.
     """
     num_seats = len(plan.policies)
     random_plans = [

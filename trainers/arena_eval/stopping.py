@@ -1,8 +1,8 @@
 """When an evaluation stops: its interval is narrow, its difference has a sign, or a budget is spent.
 
-Seeds are played in parts that grow, in their order, so that a result depends neither on the order
-in which episodes end nor on the number that is played at a time. Intervals are those of
-`confidence_sequences.any_time`, which hold whenever play stops.
+Seeds are played in their order, in parts of growing size. So the result depends neither on the order
+in which episodes end nor on how many run at once. Intervals are those of
+`confidence_sequences.any_time`, which hold at all numbers of seeds together.
 """
 
 import math
@@ -24,12 +24,12 @@ class StopRule:
     """When an evaluation stops before all of its seeds are played.
 
     Attributes:
-        half_width: it stops when half the interval is at most as wide: of the mean over seats
-            or, with a base, of the difference; with the luck taken out where that helps.
-        is_until_decided: it stops when the interval of the difference from the base is on one
-            side of 0.
-        budget: it stops when the next part of the seeds may cost more than is left.
-        level: of the intervals.
+        half_width: stops when half the width of the interval is at most this. The interval is
+            that of the mean over seats or, with a base, of the difference; with the luck taken
+            out where that helps. None: never.
+        is_until_decided: stops when the interval of the difference from the base excludes 0.
+        budget: stops when the rest of the budget pays no further seed.
+        level: confidence level of the intervals.
     """
 
     half_width: float | None = None
@@ -46,12 +46,12 @@ class StopRule:
             raise ValueError(f"want a level between 0 and 1, got {self.level}")
 
     def is_clear(self, low: float, high: float) -> bool:
-        """Whether an interval is narrow enough, or has a sign."""
+        """Whether an interval is narrow enough, or excludes 0 with `is_until_decided`."""
         is_narrow = self.half_width is not None and (high - low) / 2 <= self.half_width
         return is_narrow or (self.is_until_decided and (low > 0 or high < 0))
 
     def num_expected(self, spread: float, most: int) -> int:
-        """About how many seeds the rule needs, at most so many.
+        """About how many seeds the rule needs, at most `most`.
 
         Args:
             spread: standard deviation of a seed's mean return.
@@ -63,12 +63,12 @@ class StopRule:
 
 
 class SeedParts:
-    """How many seeds are played next, by a rule.
+    """The sizes of the parts in which seeds are played.
 
     Args:
         rule: of the evaluation.
         num_seeds: at most.
-        expected: what a seed costs by an estimate; what seeds did cost replaces it.
+        expected: an estimate of the cost of a seed, used until the first part is played.
     """
 
     def __init__(self, rule: StopRule, num_seeds: int, expected: Spending) -> None:
@@ -78,15 +78,15 @@ class SeedParts:
         self._spent = self._budget.spent()
 
     def next_size(self) -> int:
-        """The number of seeds of the next part; 0 if all are played, or too dear."""
+        """The number of seeds of the next part; 0 if none is left or affordable."""
         size = max(FIRST, self._num_done // GROWTH)
         if self._is_estimate and self._budget.is_limited:
-            size = 1  # tells what a seed costs
+            size = 1  # measures the cost of a seed
         size = min(size, self._num_seeds - self._num_done)
         return int(min(size, self._budget.affordable(self._dearest)))
 
     def add(self, num_seeds: int) -> None:
-        """Notes that a part was played, and what its seeds cost; the dearest part counts."""
+        """Records a played part; the highest cost per seed so far limits the next part."""
         self._num_done += num_seeds
         spent = self._budget.spent()
         used = spent.minus(self._spent).times(1 / num_seeds)

@@ -205,7 +205,7 @@ def test_what_is_expected_is_near_what_is_used():
 
 
 def test_budgets_that_cannot_be_kept_are_refused():
-    with pytest.raises(ValueError, match="tell no use"):
+    with pytest.raises(ValueError, match="report no tokens"):
         stopped(StopRule(budget=Budget(max_tokens=100)))
     with pytest.raises(ValueError, match="price of 'm'"):
         Budget(max_cost=1.0, prices={"n": (1.0, 1.0)}).watch([Priced("first")])

@@ -1,10 +1,10 @@
-"""CoMLRL: an estimator in the trainers of the family of MAGRPO.
+"""CoMLRL: an estimator in `MAGRPOTrainer` and its subclasses.
 
     from arena_credit.hooks.comlrl import with_credit
     Trainer = with_credit(MAGRPOTrainer, "rloo")
 
-CoMLRL compares the replies that an agent gave to one prompt: a node of its turn tree. Each has
-its return, later turns included. They are one group of episodes of one turn here.
+CoMLRL compares the replies of an agent to one prompt, a node of its turn tree, by their returns-to-go.
+Here these replies are a group of episodes of one turn.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from arena_credit.hooks.rows import Trajectory, TurnCredit
 
 
 def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> type:
-    """A trainer of CoMLRL with the estimator's advantages, which it does not normalize.
+    """A trainer of CoMLRL with the estimator's advantages, without normalization.
 
     Args:
         trainer: `MAGRPOTrainer`, or a class derived from it.
@@ -26,11 +26,13 @@ def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> ty
     class CreditTrainer(trainer):  # type: ignore[misc]  # a class of the user's
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            self.args.advantage_normalization = False  # it would scale by the spread
+            self.args.advantage_normalization = (
+                False  # else they are divided by the spread
+            )
 
         def _compute_advantages(self, returns: Any) -> Any:
             trajectories = [Trajectory([value], "node") for value in returns.tolist()]
-            advantages = [own[0] for own in credit(trajectories)]
+            advantages = [of_turns[0] for of_turns in credit(trajectories)]
             return returns.new_tensor(advantages)
 
     return CreditTrainer

@@ -1,14 +1,14 @@
-"""OpenRLHF: the advantage of its turn on each token, in place of its own estimators.
+"""OpenRLHF: each token gets the advantage of its turn, in place of OpenRLHF's estimators.
 
-OpenRLHF makes experience in a worker of Ray, so that the hook runs there:
+OpenRLHF computes advantages in a worker of Ray, so the hook runs there:
 
     ray job submit --runtime-env-json='{
         "worker_process_setup_hook": "arena_credit.hooks.openrlhf.install",
         "env_vars": {"ARENA_CREDIT": "mars_loo"}}' -- python3 -m openrlhf.cli.train_ppo_ray ...
 
-`use("mars_loo")` does the same in this process. OpenRLHF adds up the rewards of the steps of an
-episode before its trainer sees them, so that the return is paid with the last turn; turns are
-the runs of `action_mask`. Its KL penalty and its length penalties stay.
+`use("mars_loo")` does the same in this process. Turns are the runs of ones in `action_mask`. OpenRLHF
+adds up the rewards of an episode before its trainer sees them, so the last turn is paid the return.
+OpenRLHF's KL penalty and length penalties stay.
 """
 
 import os

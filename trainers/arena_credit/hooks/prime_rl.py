@@ -4,9 +4,9 @@
         from arena_credit.hooks.prime_rl import use
         use("mars_loo")
 
-Put the lines into the module of your environment: prime-rl imports it when it reads its
-configuration, before it makes its algorithms. They replace the algorithm of `[orchestrator.algo] type = "grpo"`. Turns and their rewards are those of
-`arena_credit.hooks.verifiers`.
+Put these lines into the module of your environment: prime-rl imports it when it reads its
+configuration, before it builds its algorithms. The lines replace the algorithm of
+`[orchestrator.algo] type = "grpo"`. Turns and their rewards are those of `arena_credit.hooks.verifiers`.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """An estimator applied to trajectories of turn rewards, and to rows of tokens.
 
-Trainers keep a trajectory as one row of tokens, or as one row for each turn. Here it is a
-`Trajectory`: the reward of each turn, its group, and its seat.
+Trainers keep a trajectory as one row of tokens, or as one row per turn. A `Trajectory` has what both
+forms have: the reward of each turn, the group and the seat.
 
 >>> credit = TurnCredit("mars_loo")
 >>> credit([Trajectory([0.0, 1.0], group="a"), Trajectory([3.0], group="a")])
@@ -22,17 +22,19 @@ from arena_credit.by_name import (
     per_token,
 )
 
-PROVIDED = frozenset({"terminated", "truncated"})  # columns, beside those always there
+PROVIDED = frozenset(
+    {"terminated", "truncated"}
+)  # columns, besides those that every batch has
 
 
 class Trajectory(NamedTuple):
     """The turns of one seat in one episode.
 
     Attributes:
-        rewards: of each turn, paid until the seat's next turn. At least one.
+        rewards: of each turn, paid from it until the seat's next turn. At least one.
         group: equal for episodes of one start.
         seat: which seat, role or agent it is.
-        episode: equal for the trajectories of one episode; None: it has no other seats.
+        episode: equal for the trajectories of one episode; None if the episode has one seat.
     """
 
     rewards: Sequence[float]
@@ -42,14 +44,14 @@ class Trajectory(NamedTuple):
 
 
 class TurnCredit:
-    """An estimator with its options, and its state from batch to batch.
+    """An estimator with its options, which keeps its state from batch to batch.
 
     Args:
         estimator: name of the estimator, or the function.
         **options: of the estimator.
 
     Raises:
-        ValueError: unknown estimator or option, or an estimator of tokens.
+        ValueError: unknown estimator or option, or an estimator that credits tokens.
     """
 
     def __init__(self, estimator: str | Estimator, **options: Any) -> None:
@@ -65,7 +67,7 @@ class TurnCredit:
         self._seats: dict[Hashable, int] = {}  # the state knows seats by these numbers
 
     def __call__(self, trajectories: Sequence[Trajectory]) -> list[list[float]]:
-        """The advantage of each turn, in the form of the rewards.
+        """The advantage of each turn, one list per trajectory.
 
         Raises:
             ValueError: a trajectory without a turn; or as `estimate`.
@@ -120,10 +122,10 @@ def _numbers(keys: Sequence[Hashable]) -> Ints:
 def paid_by_turn(
     total: float, num_turns: int, turn_rewards: Sequence[float] | None = None
 ) -> list[float]:
-    """The reward of each turn, so that they add up to what the trainer maximizes.
+    """The reward of each turn; the sum is `total`, which the trainer maximizes.
 
-    Without `turn_rewards` everything is paid with the last turn; else what they leave is.
-    Rewards beyond `num_turns`, of turns that the trainer cut off, are left to the last turn too.
+    The last turn is paid `total` minus the `turn_rewards` of the turns before it, or all of `total`
+    without `turn_rewards`. This includes rewards beyond `num_turns`, of turns that the trainer cut off.
 
     Raises:
         ValueError: fewer rewards than turns.
@@ -145,8 +147,8 @@ def paid_by_turn(
 def turn_of_tokens(mask: Bools, ends: Bools | None = None) -> Ints:
     """int64[B, L]: the number of the turn of each token, from 0.
 
-    A turn is a run of tokens that the model wrote. It also ends at `ends`. Other tokens have
-    the number of the turn before, or -1.
+    A turn is a run of tokens that the model wrote; a token in `ends` also ends its turn. Tokens that
+    the model did not write have the number of the turn before them, or -1.
 
     >>> turn_of_tokens(np.array([[1, 1, 0, 0, 1]], bool))
     array([[0, 0, 0, 0, 1]])
@@ -159,13 +161,13 @@ def turn_of_tokens(mask: Bools, ends: Bools | None = None) -> Ints:
 def token_advantages(
     credit: TurnCredit, rewards: Floats, mask: Bools, groups: Sequence[Hashable]
 ) -> Floats:
-    """float64[B, L]: the advantage of its turn on each token that the model wrote, else 0.
+    """float64[B, L]: for each token that the model wrote, the advantage of its turn; else 0.
 
     Args:
         credit: the estimator.
         rewards: float[B, L], paid with each token. A token with a reward ends its turn.
             Rewards of tokens that the model did not write belong to the turn before.
-        mask: bool[B, L], true for tokens that the model wrote. A row without them counts as
+        mask: bool[B, L], true for tokens that the model wrote. A row without such tokens counts as
             an episode of one turn.
         groups: of each row.
     """
@@ -175,7 +177,10 @@ def token_advantages(
         for turns, values in zip(number, rewards, strict=True)
     ]
     advantages = credit(
-        [Trajectory(own, group) for own, group in zip(paid, groups, strict=True)]
+        [
+            Trajectory(turn_rewards, group)
+            for turn_rewards, group in zip(paid, groups, strict=True)
+        ]
     )
     of_tokens = [np.array(a)[n] for a, n in zip(advantages, number, strict=True)]
     return np.asarray(np.stack(of_tokens) * mask, np.float64)

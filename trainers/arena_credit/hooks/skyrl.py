@@ -1,12 +1,12 @@
-"""SkyRL: an advantage estimator, and the credit of turns in step-wise rows.
+"""SkyRL: advantage estimators for rows of conversations, and for step-wise rows.
 
     from arena_credit.hooks.skyrl import register, stepwise
     register("mars_loo")       # trainer.algorithm.advantage_estimator=arena_mars_loo
     Trainer = stepwise(RayPPOTrainer, "mars_loo")  # generator.step_wise_trajectories=true
 
-A row that holds a conversation has a turn at each token with a reward, where SkyRL's generator
-puts what each step was paid. In step-wise rows each row is a turn. SkyRL's own step-wise
-advantages read the rewards of last steps alone.
+SkyRL's generator puts the reward of each step on one token. In a row of a conversation a turn ends at
+each such token; a step-wise row is one turn. SkyRL's own step-wise advantages read only the rewards of
+last steps.
 """
 
 import re
@@ -19,11 +19,11 @@ from arena_credit.by_name import Estimator, name_of
 from arena_credit.hooks.rows import Trajectory, TurnCredit
 from arena_credit.hooks.verl import AdvantageEstimator
 
-PADDING = re.compile(r"pad\d+")  # uid of a row that SkyRL adds to fill the batch
+PADDING = re.compile(r"pad\d+")  # uid of a padding row of SkyRL
 
 
 class WithoutPadding(AdvantageEstimator):
-    """`AdvantageEstimator` that leaves out rows of padding, which copy the first row."""
+    """`AdvantageEstimator` without the padding rows of SkyRL, which are copies of the first row."""
 
     def __call__(
         self,
@@ -59,7 +59,7 @@ def register(estimator: str | Estimator, **options: Any) -> str:
 
 
 def stepwise(trainer: type, estimator: str | Estimator, **options: Any) -> type:
-    """A trainer of SkyRL whose step-wise rows have the credit of their turns.
+    """A trainer of SkyRL with the estimator's advantages for step-wise rows.
 
     Args:
         trainer: `RayPPOTrainer`, or a class derived from it.

@@ -1,4 +1,4 @@
-"""TRL: the advantage of its turn on each token, in `GRPOTrainer` and the asynchronous trainer.
+"""TRL: each token gets the advantage of its turn, in `GRPOTrainer` and `AsyncGRPOTrainer`.
 
     from arena_credit.hooks.trl import use_async, with_credit
 
@@ -9,14 +9,14 @@
     AsyncGRPOTrainer(...).train()
 
 A row is a conversation. Its turns are the runs of tokens that the model wrote (`env_mask` of a
-`rollout_func`, or the mask of tools). The weighted sum of the reward functions is what the row
-was paid in all. A field `turn_rewards` of the rollout says how much of it each turn was paid;
-without it everything is paid with the last turn.
+`rollout_func`, or the mask of tools). The return of a row is the weighted sum of the reward
+functions. The field `turn_rewards` of the rollout has the reward of each turn; without it the last
+turn is paid the return.
 
-The asynchronous loop scores one group at a time, and a row has one advantage. A row whose turns
-differ becomes a row for each of them, up to the turn's last token, where only that turn is
-trained. The loss is a mean over tokens, and rows share their beginning in TRL's packing. The
-reward of a conversation is paid with its last turn.
+The asynchronous loop scores one group at a time and allows one advantage per row. So a row whose turns
+have different advantages becomes one row per turn: it ends with the turn, and only the turn is
+trained. The loss is unchanged, as it is a mean over tokens. The last turn of a conversation is paid
+its reward.
 """
 
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> ty
             advantages = row_advantages(
                 credit, self._totals, self._turn_rewards, counts, size
             )
-            means = [float(np.mean(own)) for own in advantages]
+            means = [float(np.mean(of_turns)) for of_turns in advantages]
             logged = self._logs["advantages"]  # of all processes, like `means`
             for _ in means:
                 logged.pop()
@@ -108,10 +108,10 @@ def row_advantages(
 
     Args:
         credit: the estimator.
-        totals: of each row, its weighted reward; NaN if no function scored it.
-        turn_rewards: of each row, the reward of each of its turns, or None.
+        totals: the weighted reward of each row; NaN if no function scored it.
+        turn_rewards: the rewards of the turns of each row, or None.
         num_turns: of each row.
-        num_generations: rows of a group, which follow each other.
+        num_generations: size of a group; the rows of a group are consecutive.
 
     >>> row_advantages(TurnCredit("rloo"), [1.0, 4.0], [None, None], [2, 1], 2)
     [[-3.0, -3.0], [3.0]]
@@ -125,8 +125,8 @@ def row_advantages(
         for row in scored
     ]
     advantages = [[0.0] * count for count in num_turns]
-    for row, own in zip(scored, credit(trajectories), strict=True):
-        advantages[row] = own
+    for row, of_turns in zip(scored, credit(trajectories), strict=True):
+        advantages[row] = of_turns
     return advantages
 
 
@@ -144,7 +144,7 @@ def use_async(estimator: str | Estimator, **options: Any) -> None:
 
 
 def credit_loop(*, credit: TurnCredit, **kwargs: Any) -> Any:
-    """TRL's rollout loop with the advantages of an estimator; made in the process that plays.
+    """TRL's rollout loop with the advantages of an estimator, built in the process that plays.
 
     Args:
         credit: the estimator.
@@ -176,8 +176,13 @@ def credited_rows(
     masks = [
         [np.asarray(row.completion_mask) > 0 for row in rows] for rows in conversations
     ]
-    numbers = [[turn_of_tokens(mask[None])[0] for mask in own] for own in masks]
-    counts = [sum(int(n.max(initial=-1)) + 1 for n in own) for own in numbers]
+    numbers = [
+        [turn_of_tokens(mask[None])[0] for mask in row_masks] for row_masks in masks
+    ]
+    counts = [
+        sum(int(number.max(initial=-1)) + 1 for number in row_numbers)
+        for row_numbers in numbers
+    ]
     scored = [
         i
         for i, rows in enumerate(conversations)
@@ -197,14 +202,14 @@ def credited_rows(
         first = 0
         for row, mask, number in zip(rows, masks[i], numbers[i], strict=True):
             num_turns = int(number.max(initial=-1)) + 1
-            own = of_turn.get(i, [0.0] * counts[i])[first : first + num_turns]
+            of_row = of_turn.get(i, [0.0] * counts[i])[first : first + num_turns]
             first += num_turns
-            credited_samples += _split(row, mask, number, own)
+            credited_samples += _split(row, mask, number, of_row)
     return credited_samples
 
 
 def _split(row: Any, mask: Any, number: Any, advantages: Sequence[float]) -> list[Any]:
-    """A row as it is if its turns are equal, else a row for each turn."""
+    """The row itself if its turns have equal advantages, else one row per turn."""
     if len({*advantages}) < 2:
         return [replace(row, advantage=advantages[0] if advantages else 0.0)]
     rows = []

@@ -1,12 +1,12 @@
-"""verifiers: the credit of each turn in `node.advantages` of traces.
+"""verifiers: writes the advantage of each turn into `node.advantages` of traces.
 
     from arena_credit.hooks.verifiers import annotate
     annotate(episodes, "mars_loo")
 
-A reply is a node with sampled tokens. `trace.info["turn_rewards"]` has a reward for each reply,
-as `arena_wrappers.adapters.verifiers` writes it; without it `trace.reward` is paid with the
-last. Agents of one name are a seat; episodes of one task are a group. Further traces of an agent
-in one episode, such as attempts at one problem, count as episodes.
+A reply is a node with sampled tokens. `trace.info["turn_rewards"]`, which
+`arena_wrappers.adapters.verifiers` writes, has the reward of each reply; without it the last reply is
+paid `trace.reward`. Agents with the same name are one seat. Episodes of one task are a group. If an agent
+has several traces in an episode, such as attempts at one problem, each counts as an episode.
 """
 
 from collections import Counter
@@ -20,10 +20,9 @@ from arena_credit.hooks.rows import Trajectory, TurnCredit, paid_by_turn
 def annotate(
     episodes: Iterable[Any], estimator: str | Estimator, **options: Any
 ) -> None:
-    """Writes the advantage of its turn on each sampled token.
+    """Gives each sampled token the advantage of its turn.
 
-    Traces with errors, of agents that are not trained, or without sampled tokens stay as they
-    are.
+    Skips traces with errors, without sampled tokens, or of agents that are not trained.
 
     Args:
         episodes: of verifiers; all are one batch.
@@ -37,7 +36,7 @@ def annotate(
 
 
 def write(credit: TurnCredit, episodes: Iterable[Any], group: Hashable = None) -> None:
-    """`annotate` with an estimator that keeps its state; `group` of all episodes, if it is one."""
+    """`annotate` with a stateful estimator; with `group`, all episodes are in this group."""
     replies_of, trajectories = [], []
     for number, episode in enumerate(episodes):
         num_traces: Counter[str] = Counter()  # of each agent

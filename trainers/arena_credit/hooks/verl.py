@@ -1,15 +1,14 @@
-"""verl: each estimator that reads rewards alone, as `algorithm.adv_estimator=arena_NAME`.
+"""verl: each estimator that reads only rewards, as `algorithm.adv_estimator=arena_NAME`.
 
-verl imports `verl_plugin` by the entry point `verl.plugins`, so that installing arena-envs is
-enough. An estimator with options is registered in Python, in a module that
-`VERL_USE_EXTERNAL_MODULES` names:
+verl imports `verl_plugin` by the entry point `verl.plugins`, so it is enough to install arena-envs. Register
+an estimator with options in a module that `VERL_USE_EXTERNAL_MODULES` names:
 
     from verl.trainer.ppo.core_algos import register_adv_est
     from arena_credit.hooks.verl import AdvantageEstimator
     register_adv_est("late")(AdvantageEstimator("mars_loo", discount=0.9))
 
-A turn ends where `response_mask` does, or at a token with a reward. Without rewards on the way,
-which verl's reward loop puts on the last token only, all of a row's turns share its return.
+A turn ends where a run of ones in `response_mask` ends, or at a token with a reward. verl's own reward
+loop puts the return of a row on its last token; then all turns of the row have this return-to-go.
 """
 
 from collections.abc import Hashable, Sequence
@@ -22,7 +21,7 @@ from arena_credit.hooks.rows import PROVIDED, TurnCredit, token_advantages
 
 
 class AdvantageEstimator:
-    """A function of verl and SkyRL: the advantage of its turn on each token.
+    """An advantage function for verl and SkyRL: each token gets the advantage of its turn.
 
     Args:
         estimator: name of the estimator, or the function.
@@ -59,7 +58,7 @@ class AdvantageEstimator:
 
 
 def reads_rewards_alone() -> list[str]:
-    """The built-in estimators that need no column that verl does not pass."""
+    """The built-in estimators whose columns verl provides."""
     return [
         function.__name__
         for function in BUILT_IN.values()

@@ -179,10 +179,10 @@ class Verdict(NamedTuple):
 
     @property
     def bias(self) -> float:
-        """The bias of the worst seat: what remains when its mean is scaled to the true gradient.
+        """The bias of the worst seat, after its mean is scaled: the tangent of the angle.
 
-        |mean / c - truth| / |truth|, with the c that minimises it: 0 for a multiple of the
-        gradient, infinite at 90 degrees or more.
+        |mean / c - truth| / |truth|, with the c for which the component of mean / c along truth
+        is truth: 0 for a multiple of the gradient, infinite at 90 degrees or more.
 
         >>> round(Verdict("direction", 0.8, 1.3).bias, 9)
         0.75

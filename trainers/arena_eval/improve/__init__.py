@@ -1,8 +1,8 @@
-"""Better play without training: a text in a policy's prompt that is kept only if play gets better.
+"""Improves a text in a policy's prompts, without training.
 
-`Improvement` plays rounds. In each one a proposer reads chosen episodes and writes texts; they race
-on the same fresh seeds, and the best one must beat the current text on seeds that no candidate has
-played. `arena improve` is its command.
+In each round of an `Improvement` a proposer reads some episodes and writes texts. All texts play the
+same new seeds. The best one replaces the current text if it is significantly better on further new
+seeds. The command is `arena improve`.
 """
 
 from arena_eval.improve.openings import OpeningsProposer as OpeningsProposer

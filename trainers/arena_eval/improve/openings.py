@@ -11,9 +11,9 @@ from arena_eval.improve.texts import MAX_TEXT
 from arena_eval.improve.transcripts import PlayedEpisode
 from arena_wrappers import turn_states
 
-MIN_GAMES = 5  # of a first action, fewer tell nothing
+MIN_GAMES = 5  # least number of games with a first action
 MAX_SITUATION = (
-    200  # characters of what the player reads; longer ones are no rule of thumb
+    200  # characters of what the player reads; there are no rules for longer ones
 )
 
 
@@ -21,11 +21,11 @@ class Rule(NamedTuple):
     """The best first action in a situation.
 
     Attributes:
-        situation: what the player reads, in one line; or its seat.
+        situation: what the player reads, in one line, or its seat.
         action: the action with the largest mean return.
-        mean: this return.
+        mean: this mean return.
         num_games: games that began with it.
-        gap: how much larger it is than the mean return of all other first actions.
+        gap: the mean minus the mean return of all other first actions.
     """
 
     situation: str
@@ -48,7 +48,7 @@ class OpeningsProposer:
         game: the rules.
 
     Raises:
-        ValueError: the game is one of language, whose actions are no list.
+        ValueError: the actions of the game are free text.
     """
 
     name = "openings"

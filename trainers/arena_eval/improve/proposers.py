@@ -1,4 +1,4 @@
-"""Who writes candidate texts: the protocol of proposers, and the one that asks a policy."""
+"""The protocol of proposers, which write candidate texts, and a proposer that asks a policy."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -27,7 +27,7 @@ SYSTEM = (
 
 
 class Tried(NamedTuple):
-    """A text that was tried, with the difference of mean returns from the text of that time."""
+    """A text of an earlier round, and the difference of its mean return from the then current one."""
 
     text: str
     difference: float
@@ -43,7 +43,7 @@ class Evidence(NamedTuple):
         game: the rules.
         text: the current text; empty for none.
         played: episodes with the current text.
-        tried: earlier texts, in order.
+        tried: texts of earlier rounds, in order.
     """
 
     game: AnyGame
@@ -60,11 +60,11 @@ class Proposer(Protocol):
         """Name in records."""
 
     def propose(self, evidence: Evidence, num_texts: int, seed: int) -> list[str]:
-        """At most `num_texts` texts; they may be empty, equal or of any length."""
+        """At most `num_texts` texts; the caller handles empty, equal and long ones."""
 
 
 class ModelProposer:
-    """Asks a policy for texts, one a call.
+    """Asks a policy for texts, one text per call.
 
     Args:
         policy: any policy that reads prompts.
@@ -80,7 +80,7 @@ class ModelProposer:
         self._timeout = timeout
 
     def propose(self, evidence: Evidence, num_texts: int, seed: int) -> list[str]:
-        """One text a call; "" for a reply without text.
+        """One text per call; "" for a reply without a text.
 
         Raises:
             NoReplyError: no call was answered.
@@ -110,7 +110,7 @@ class ModelProposer:
         ]
 
     def expected(self, evidence: Evidence, num_texts: int, budget: Budget) -> Spending:
-        """About what the calls of `propose` will use."""
+        """An estimate of what the calls of `propose` will use."""
         prompt = proposal_prompt(evidence, 0, num_texts)
         num_tokens = sum(len(message["content"]) for message in prompt) / CHARACTERS
         return added(
@@ -134,7 +134,7 @@ def check_reads_prompts(policy: Policy, role: str) -> None:
 
 
 def proposal_prompt(evidence: Evidence, number: int, num_texts: int) -> list[Message]:
-    """What a proposer reads; words of players and of proposers stand in it with broken markup."""
+    """The prompt of a proposer; control tokens in texts of players and proposers are broken."""
     seats = sorted({seat for each in evidence.played for seat in each.seats})
     rules = dict.fromkeys(
         evidence.game.rules(seat)[:MAX_RULES] for seat in seats or [0]

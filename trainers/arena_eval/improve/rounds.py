@@ -1,10 +1,10 @@
-"""The rounds of improvement: play, propose, race, confirm; a text is better, or it stays out.
+"""The rounds of improvement: play, propose, race, confirm.
 
-A race chooses, and the best of several equal texts always looks good. So it plays again, on seeds
-that no candidate has played, and is accepted only if the interval of its paired difference from the
-current text lies above 0. With R rounds and m opponents, each of these intervals has level
-1 - 0.05 / (R m): with probability 0.95 all texts that a run accepts are better than those that they
-replace. The difference and its ends are means over the opponents.
+The winner of a race looks better than it is, since it was selected for its result. So the winner
+plays again, on seeds that no candidate has played. It is accepted if the interval of its paired
+difference from the current text lies above 0. With R rounds and m opponents, each of these
+intervals has level 1 - 0.05 / (R m). So with probability 0.95 every accepted text is better than the
+text that it replaces. The difference and its ends are means over the opponents.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ from arena_wrappers import NoReplyError, Policy
 from arena_wrappers.locks import lock_of
 from arena_wrappers.records import EpisodeLog, params_of, write_whole
 
-ERROR = 0.05  # of all acceptances of a run together
+ERROR = 0.05  # probability of any wrong acceptance in a run
 Stage = Literal["play", "race", "confirmation"]
 STAGES: Sequence[Stage] = ("play", "race", "confirmation")
 
@@ -52,27 +52,27 @@ class Difference(NamedTuple):
 
 
 class BudgetSpent(Exception):
-    """The budget does not pay the rest of a step; its episodes so far are kept."""
+    """The rest of the budget is too small for the step; its episodes so far are kept."""
 
 
 class Improvement:
-    """A run that improves a text, with checked arguments, ready to run.
+    """A run that improves a text.
 
     Args:
-        policy: who plays with the text in its prompts.
+        policy: plays with the text in its prompts.
         game: id of a registered game, the rules, or an environment.
-        opponents: policies in the other seats, one after the other. Without any, random play;
-            in cooperative games "self": the text is in the prompts of all seats.
+        opponents: each plays in all other seats, in games of its own. Without any: random play,
+            and in cooperative games "self", with the text in the prompts of all seats.
         proposer: writes candidates.
-        out: folder of the run. After a stop, the same arguments go on.
+        out: folder of the run. After an interruption the same arguments continue it.
         num_rounds: of play, proposals, race and confirmation.
-        num_texts: candidates of a round.
-        num_episodes: seeds of play, of the race and of the confirmation of a round, at most: the
-            last two end when their intervals have a sign.
+        num_texts: candidates per round.
+        num_episodes: most seeds for each of play, race and confirmation. Race and confirmation
+            end early when their interval excludes 0.
         seed: of the first episode.
         start: the text at the beginning; empty for none.
         prompt: arguments of the `PromptWrapper`, without `persona`.
-        budget: of all endpoints, the proposer's too.
+        budget: of all endpoints, including the proposer's.
         timeout: longest call of a policy, in seconds.
 
     Attributes:
@@ -82,7 +82,7 @@ class Improvement:
     Raises:
         ValueError: a policy reads no prompts, an argument is out of range, or the folder holds a
             run with other settings.
-        InUse: another process goes on with the folder.
+        InUse: another process uses the folder.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Improvement:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the first row of a run holds, and the same command repeats."""
+        """The settings in the first row of a run; a run can only continue with equal ones."""
         return {
             "policy": self._policy.name,
             "game": self._env.id or type(self._env.game).__name__,
@@ -153,12 +153,12 @@ class Improvement:
 
     @property
     def _num_played_texts(self) -> int:
-        """How many times a text plays all seeds of a stage, at most."""
+        """The most times that a text plays all seeds of a stage."""
         in_race = self._num_texts + 1  # the current text plays once
         return self._num_rounds * (1 + in_race + 2)
 
     def expected(self, prices: Prices | None) -> Spending:
-        """About what endpoints use for `max_episodes`, without the proposer, by random play."""
+        """An estimate by random play of what endpoints use for `max_episodes`, without proposals."""
         player = self._player(self.text, 0)
         plans = [
             EvaluationPlan(
@@ -181,7 +181,7 @@ class Improvement:
             after_round: called when a round ends, with all rows written.
 
         Raises:
-            NoReplyError: a policy or the proposer gave no replies; the same arguments go on.
+            NoReplyError: a policy or the proposer gave no replies; the same arguments continue.
             OSError: a file cannot be written.
         """
         self._set_text(self._start, 0)
@@ -193,7 +193,7 @@ class Improvement:
         except BudgetSpent:
             self.has_spent_budget = True
         finally:
-            # what a step cost counts also if it did not end
+            # an unfinished step counts, too
             if self.budget.spent().num_calls > self._spent.num_calls:
                 self._add_row("unfinished")
         return self._rows.rows
@@ -224,7 +224,7 @@ class Improvement:
             self._set_text(confirmation["text"], confirmation["number"])
 
     def _propose(self, number: int, current: TextPolicy) -> Row:
-        """Plays with the current text, and writes down what the proposer makes of it."""
+        """Plays with the current text, and records the texts of the proposer."""
         played = self._play(number, current)
         evidence = Evidence(self._env.game, self.text, played, self._tried)
         if isinstance(self._proposer, ModelProposer):
@@ -286,8 +286,8 @@ class Improvement:
     ) -> Evaluation:
         """Plays a stage of a round against one opponent; the current text plays each seed once.
 
-        The results are not written beside the file of episodes, so that it stays an unfinished
-        evaluation: the next candidate, and the same command after a stop, find the episodes.
+        No results are written, so that the file of episodes stays an unfinished evaluation: the next
+        candidate, and the same command after an interruption, reuse its episodes.
         """
         others = [] if opponent == "self" else [opponent]
         is_limited = self.budget.is_limited and bool(endpoints_of([player, *others]))
@@ -309,7 +309,7 @@ class Improvement:
         if is_limited:
             try:
                 plan.expected(budget)
-            except ValueError as error:  # it does not pay one seed
+            except ValueError as error:  # the budget is too small for one seed
                 raise BudgetSpent from error
         evaluation = plan.run(write=False)
         if plan.has_spent_budget:
@@ -317,7 +317,7 @@ class Improvement:
         return evaluation
 
     def _first_seed(self, number: int, stage: Stage) -> int:
-        """Each stage of each round has seeds of its own."""
+        """The first seed of a stage; stages share no seeds."""
         stages_before = (number - 1) * len(STAGES) + STAGES.index(stage)
         return self._seed + stages_before * self._num_episodes
 
@@ -369,7 +369,9 @@ def _name_of(opponent: Opponent) -> str:
 
 def _mean_difference(evaluations: Sequence[Evaluation]) -> Difference:
     """The mean over opponents, with the luck taken out where that helps."""
-    differences = [each for one in evaluations for each in one.differences]
+    differences = [
+        each for evaluation in evaluations for each in evaluation.differences
+    ]
     means = [
         each.difference if each.adjusted is None else each.adjusted.mean
         for each in differences
@@ -386,7 +388,10 @@ def _mean_difference(evaluations: Sequence[Evaluation]) -> Difference:
         fmean(high for _, high in ends),
         sum(each.num_seeds for each in differences),
         sum(
-            row.num_lost for one in evaluations for row in one.rows if row.seat != "all"
+            row.num_lost
+            for evaluation in evaluations
+            for row in evaluation.rows
+            if row.seat != "all"
         ),
     )
 

@@ -1,4 +1,4 @@
-"""The rows of a run of improvement: a line of JSON for each finished step, from which it goes on."""
+"""The rows of an improvement run, one line of JSON per finished step; a run resumes from them."""
 
 import json
 import os
@@ -19,7 +19,7 @@ SPENDING = {"calls": float, "prompt_tokens": float, "reply_tokens": float}
 
 FIELDS: Mapping[str, Mapping[str, type]] = {
     "settings": {"settings": dict},
-    "unfinished": {},  # what a step cost that was stopped
+    "unfinished": {},  # the cost of an interrupted step
     "proposals": {"round": int, "mean_return": float, "texts": list},
     "race": {"round": int, "number": int, "text": str, **FIGURES},
     "confirmation": {
@@ -29,14 +29,14 @@ FIELDS: Mapping[str, Mapping[str, type]] = {
         **FIGURES,
         "is_accepted": bool,
     },
-}  # by kind of row: what the code reads of it
+}  # fields that the code reads, by kind of row
 
 
 def read_rows(folder: Path) -> list[Row]:
-    """The rows of a run so far; the last line is left out if its writing was cut off.
+    """The rows of a run so far, without an incomplete last line.
 
     Raises:
-        ValueError: a line is no such row; names the line.
+        ValueError: a line is not such a row; the message names it.
     """
     path = folder / ROWS
     content = path.read_bytes() if path.is_file() else b""
@@ -66,14 +66,14 @@ def _has_type(value: object, kind: type) -> bool:
 
 
 class RunRows:
-    """The rows of a run, which grow by one with each finished step.
+    """The rows of a run; each finished step appends one.
 
     Args:
         folder: of the run.
         settings: of this command.
 
     Raises:
-        ValueError: the folder holds a run with other settings, or a line that is no row.
+        ValueError: the folder holds a run with other settings, or a line that is not a row.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
@@ -97,7 +97,7 @@ class RunRows:
             os.truncate(self._path, content.rfind(b"\n") + 1)
 
     def find(self, kind: str, **values: int) -> Row | None:
-        """The row of a kind with these values, if its step is finished."""
+        """The row of this kind with these values; None if its step is not finished."""
         for row in self.rows:
             if row["kind"] == kind and all(row[k] == v for k, v in values.items()):
                 return row

@@ -1,4 +1,4 @@
-"""A policy with a text in the prompts of its own seats, and in no other's."""
+"""A policy with a text in the prompts of its own seats only."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,11 +10,11 @@ from arena_wrappers.policies.protocol import forget_episodes, own_prompt
 
 
 class TextPolicy:
-    """Another policy whose prompts begin with a text, as their `persona`.
+    """A policy with a text as the `persona` at the beginning of its prompts.
 
     Args:
         inner: the policy; its other prompt options stay.
-        text: what its prompts begin with.
+        text: the persona.
         name: name in records.
 
     Raises:

@@ -1,15 +1,15 @@
-"""What a proposer wrote, made safe for prompts: any reply gives a text of bounded length."""
+"""Texts of a proposer's replies, of bounded length and safe in prompts."""
 
 from arena_wrappers.prompts import neutralise
 from arena_wrappers.prompts.reasoning import without_reasoning
 from arena_wrappers.records import storable
 
-MAX_TEXT = 2_000  # characters, before markup is broken by blanks
+MAX_TEXT = 2_000  # characters, before blanks are put into control tokens
 OPENING, CLOSING = "<text>", "</text>"
 
 
 def text_in(reply: str) -> str:
-    r"""The last <text>...</text> of a reply, else all of it without its reasoning; "" if none.
+    r"""The last <text>...</text> of a reply, else the reply without its reasoning; it may be "".
 
     >>> text_in("<think>Hm.</think>I propose:\n<text>Stand from 17.</text>")
     'Stand from 17.'

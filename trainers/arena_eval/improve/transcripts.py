@@ -1,4 +1,4 @@
-"""Which episodes a proposer reads, and how they are written for it."""
+"""The choice of episodes that a proposer reads, and their transcripts."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -20,17 +20,17 @@ class PlayedEpisode(NamedTuple):
 
     @property
     def mean_return(self) -> float:
-        """Over these seats."""
+        """The mean return over these seats."""
         return fmean(self.episode.returns[seat] for seat in self.seats)
 
     @property
     def turns(self) -> list[Turn]:
-        """Of these seats."""
+        """The turns of these seats."""
         return [turn for turn in self.episode.turns if turn.seat in self.seats]
 
 
 def played_by(name: str, episodes: Sequence[Episode]) -> list[PlayedEpisode]:
-    """The episodes that a policy of this name played to their end, in the order of their seeds."""
+    """The finished episodes of the policy with this name, in the order of their seeds."""
     played = []
     for episode in episodes:
         seats = sorted({turn.seat for turn in episode.turns if turn.policy == name})
@@ -40,7 +40,7 @@ def played_by(name: str, episodes: Sequence[Episode]) -> list[PlayedEpisode]:
 
 
 def choose_episodes(played: Sequence[PlayedEpisode]) -> list[PlayedEpisode]:
-    """At most `NUM_CHOSEN`: up to half with invalid replies, the others with the least returns."""
+    """At most `NUM_CHOSEN`: up to half with invalid replies, the others with the lowest returns."""
     by_return = sorted(played, key=lambda each: each.mean_return)
     invalid = [
         each
@@ -48,12 +48,12 @@ def choose_episodes(played: Sequence[PlayedEpisode]) -> list[PlayedEpisode]:
         if any(turn.invalid is not None for turn in each.turns)
     ]
     chosen = invalid[: NUM_CHOSEN // 2]
-    others = [each for each in by_return if not any(each is one for one in chosen)]
+    others = [each for each in by_return if not any(each is other for other in chosen)]
     return [*chosen, *others[: NUM_CHOSEN - len(chosen)]]
 
 
 def transcript_of(played: PlayedEpisode) -> str:
-    """What the policy read and replied in an episode, and what it got; of bounded length."""
+    """The prompts, replies and returns of the policy in an episode; of bounded length."""
     lines = []
     for turn in played.turns:
         lines.append(f"Read by player_{turn.seat}:")
@@ -69,7 +69,7 @@ def transcript_of(played: PlayedEpisode) -> str:
 
 
 def _shortened(text: str, most: int) -> str:
-    """The beginning and the end of a long text."""
+    """The text, or the beginning and the end of a long one."""
     if len(text) <= most:
         return text
     return f"{text[: most // 2]}\n[...]\n{text[-(most // 2) :]}"

@@ -99,7 +99,7 @@ COMMANDS = (
     Command(
         "doctor",
         "doctor:doctor",
-        "Say what is installed and what it opens, and what this machine has.",
+        "Check the installation and this machine, and say what to do about faults.",
     ),
     Command("serve", "serve:serve_app", "Play in a browser; serve games or models."),
     Command("credit", "credit:credit_app", "Check credit estimators, and choose one."),

@@ -41,7 +41,7 @@ OPENS = {
     "questions": "questions of reasoning-gym; checks of mathematical answers",
     "mmlu": "questions of MMLU",
     "smollm2": "the recipe smollm2: a pretrained chat model without the hub",
-    "vllm": "vLLM as the engine: --use_vllm, policies vllm:PATH",
+    "vllm": "vLLM as the engine of training: --use_vllm",
     "track": "curves in TensorBoard and Trackio",
     "notebook": "the notebooks",
     "mcp": "games as tools: serve mcp",
@@ -74,17 +74,21 @@ class Finding(NamedTuple):
 
 def doctor(
     offline: Annotated[
-        bool, typer.Option(help="Do not ask whether the hub answers.")
+        bool, typer.Option(help="Skip the request to the model hub.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what is installed and what it opens, and what this machine has.
+    """Check the installation and this machine, and say what to do about faults.
 
-    Each line says how to mend what lacks. The exit status is 1 if something installed is broken; an extra that is absent breaks nothing.
+    The table lists each extra with what it is for, and the GPU, memory, disk and model hub. Its last
+    column says how to install or repair a part. The exit status is 1 if an installed part is
+    broken; absent extras are no fault.
 
-    Examples:
-      arena doctor
-      arena doctor --json
+    For example:
+
+    arena doctor
+
+    arena doctor --json
     """
     with running("nothing was changed", "looking"):
         findings = [

@@ -93,22 +93,23 @@ def evaluate(
 ) -> None:
     """Measure a policy against opponents.
 
-    It plays in every seat. Results have confidence intervals and are compared with baselines. The
-    score is 0 for uniform random play and 100 for a best response to the same opponent, both
-    exact; "-" with the reason where the game cannot be enumerated. In cooperative games of talk a
-    line compares the policy with itself, and with a stranger: --against, or the game's own bot.
+    The policy plays in every seat. Results have confidence intervals and are compared with
+    baselines. A score of 0 is uniform random play, 100 a best response to the same opponent; both
+    are exact. The score is "-" if the game cannot be enumerated. In cooperative games of talk a line
+    compares play with itself and play with another partner: that of --against, or the game's bot.
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
-    opponent may also be "self", or past:RUN for all snapshots of a run. In small games a table
-    has the exact NashConv of policies with known action probabilities. Episodes with an endpoint do not wait for each other. An
-    episode in which a policy gives no reply is lost: no figure includes it, and the status is 1.
-    With --out the same command plays it again, and goes on after a stop. --out FILE.jsonl also
-    appends the results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
+    opponent may also be "self", or past:RUN for all snapshots of a run. In small games a table has
+    the exact NashConv of policies with known action probabilities. Episodes with an endpoint run
+    concurrently. An episode in which a policy gives no reply is lost: it is left out of all results, and
+    the exit status is 1. With --out, the same command replays lost episodes, and continues after
+    an interruption. --out FILE.jsonl also appends the results to FILE.results.jsonl;
+    `arena report FILE.jsonl` shows both.
 
-    A model that was saved here is prompted and sampled as in its training. The file
-    arena_prompt.json in its folder holds these options, and can be edited. Options of this
-    command override the files of all policies.
+    A model that arena train saved is prompted and sampled as in training. Its folder has these options in
+    arena_prompt.json, which can be edited. Options of this command override those files for all
+    policies.
 
     For example:
 

@@ -55,20 +55,20 @@ def improve(
         str,
         typer.Option(
             metavar="POLICY",
-            help="Who writes texts: a model, or openings for statistics of first actions.",
+            help="Policy that writes texts; openings: statistics of first actions, without a model.",
         ),
     ] = OPENINGS,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the run; required.")
     ] = None,
     rounds: Annotated[int, typer.Option(help="Rounds.", min=1)] = 5,
-    candidates: Annotated[int, typer.Option(help="Texts of a round.", min=1)] = 4,
+    candidates: Annotated[int, typer.Option(help="Texts per round.", min=1)] = 4,
     num_episodes: Annotated[
         int,
         typer.Option(
             "--episodes",
             "-n",
-            help="Seeds of play, of the race and of the confirmation of a round, at most.",
+            help="Most seeds for each stage of a round: play, race and confirmation.",
             min=1,
         ),
     ] = 200,
@@ -87,16 +87,18 @@ def improve(
 ) -> None:
     """Improve the text in a policy's prompts, without training.
 
-    In each round the policy plays with the current text. The proposer reads games, the worst and
-    those with invalid replies, and writes texts. These race on the same fresh seeds. The best one
-    plays once more, on seeds that no text has played: it is kept if the interval of its paired
-    difference from the current text lies above 0. All texts that a run keeps are better with
-    probability 0.95. The text is in the prompts of the policy's seats alone.
+    Each round has four stages. Play: the policy plays with the current text. Proposal: the
+    proposer reads some of these games, those with the lowest returns and those with invalid replies,
+    and writes texts. Race: all texts play the same new seeds. Confirmation: the best text plays new
+    seeds again, and replaces the current text if the interval of the paired difference of
+    their returns lies above 0. With probability 0.95 every replacement of a run is an improvement.
+    Only the prompts of the policy's own seats contain the text.
 
-    POLICY reads prompts: lm:PATH, api:MODEL@URL, vllm:URL, an agent of these, or module:name. The
-    run begins with --persona, or without a text. DIR gets text.txt (the current text),
-    texts.jsonl (each finished step), report.html and the episodes of each round. The same command
-    goes on after a stop. Play with the text: --persona @DIR/text.txt, in every command.
+    POLICY must read prompts: lm:PATH, api:MODEL@URL, vllm:URL, an agent of these, or module:name.
+    The first text is that of --persona, or empty. DIR gets text.txt (the current text),
+    texts.jsonl (each finished step), report.html and the episodes of each round. After an
+    interruption the same command continues. To play with the text, give
+    --persona @DIR/text.txt to any command.
 
     For example:
 

@@ -88,25 +88,30 @@ UntilOption = Annotated[
     typer.Option(
         "--until",
         metavar="HALF_WIDTH",
-        help="Stop when half the 95 % interval is at most as wide; -n is then at most 10,000.",
+        help="Stop when half the width of the 95 % interval is at most this; -n is then the most, 10,000 by default.",
     ),
 ]
 
 MaxTokensOption = Annotated[
     int | None,
-    typer.Option(help="Budget of prompt and reply tokens of all endpoints.", min=1),
+    typer.Option(
+        help="Budget: the most prompt and reply tokens of all endpoints together.",
+        min=1,
+    ),
 ]
 
 MaxCostOption = Annotated[
     float | None,
-    typer.Option(help="Budget in the currency of --prices."),
+    typer.Option(
+        help="Budget: the most that all endpoints together may cost, in the currency of --prices."
+    ),
 ]
 
 PricesOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.toml",
-        help="Prices of a million tokens: [MODEL] with prompt = and reply =.",
+        help="Prices of a million tokens: a table [MODEL] with the keys prompt and reply.",
     ),
 ]
 
@@ -114,7 +119,7 @@ ValuesOption = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Values that take the luck out of means: auto, solver, bots, or none.",
+        help="Values of states that take the luck out of means: auto, solver, bots, or none for raw means.",
     ),
 ]
 

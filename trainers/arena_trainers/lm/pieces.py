@@ -1,14 +1,14 @@
-"""`PieceEncoder`: token ids of texts, of which each distinct piece is encoded once.
+"""`PieceEncoder`: token ids of texts; encodes each distinct piece of text once.
 
-Prompts repeat the rules of a game and most lines of its texts. A text is cut, each new piece of a batch
-is encoded in one call, and the ids are joined. They are those of the whole text:
+Prompts repeat the rules of a game and most lines of its texts. The encoder cuts texts into pieces, encodes
+all new pieces of a batch in one call, and joins the ids. The result equals the ids of the whole text:
 
-| cut | exact where | tried out at |
-|---|---|---|
-| before an added token that the chat template writes | the tokenizer splits texts there before anything else, and strips no white space around it | samples of the template |
-| at the end of a line that does not end in white space, if a letter or digit follows | no token of the vocabulary holds a line's end and a letter or digit behind it, and a text's beginning is encoded as its middle is | the same |
+| cut | exact if |
+|---|---|
+| before an added token that the chat template writes | the tokenizer splits texts there first, and strips no white space around the token |
+| after a line that does not end in white space, if a letter or digit follows | no token of the vocabulary has a line end followed by a letter or digit, and the tokenizer encodes the beginning of a text as its middle |
 
-What is not sure is not cut.
+Each cut is also tested on samples of the template. A cut that fails is not used.
 """
 
 import re
@@ -18,19 +18,19 @@ from itertools import chain, pairwise
 
 from transformers import AddedToken, PreTrainedTokenizerBase
 
-MAX_TOKENS = 500_000  # of pieces that are remembered
+MAX_TOKENS = 500_000  # of cached pieces
 _LETTERS = frozenset(string.ascii_letters + string.digits)
 # "\n" as it stands, as ByteLevel writes it, and as sentencepiece names its byte
 _TOKEN_ACROSS_LINES = re.compile(r"(?:\n|\u010a|<0x0A>)[A-Za-z0-9]")
 
 
 class PieceEncoder:
-    """Encodes texts of a chat template, as they stand.
+    """Encodes texts of a chat template, without adding special tokens.
 
     Args:
         tokenizer: the tokenizer.
         marks: the added tokens that the template writes.
-        samples: texts of the template, at which cutting is tried out.
+        samples: texts of the template, on which cuts are tested.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class PieceEncoder:
         new = [piece for piece in distinct if piece not in self._ids_of_piece]
         new_ids = self._batch(new)
         self._num_tokens += sum(map(len, new_ids))
-        if self._num_tokens > MAX_TOKENS:  # keeps the pieces of these texts alone
+        if self._num_tokens > MAX_TOKENS:  # keeps only the pieces of these texts
             self._ids_of_piece = {
                 piece: self._ids_of_piece[piece]
                 for piece in distinct
@@ -72,7 +72,7 @@ class PieceEncoder:
         return [[*chain.from_iterable(map(ids_of, of_text))] for of_text in pieces]
 
     def pieces(self, text: str) -> list[str]:
-        """The parts of a text that are encoded apart; joined, they are the text."""
+        """The parts of a text that are encoded separately; joined, they are the text."""
         starts = [match.start() for match in self._marks.finditer(text)]
         segments = [text[i:j] for i, j in pairwise([0, *starts, len(text)]) if i < j]
         if not self._cuts_lines:
@@ -93,10 +93,10 @@ class PieceEncoder:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a text; one that ends in white space goes on with the next.
+    """The lines of a text, some of them joined to the next.
 
-    So does a line before one that begins with neither a letter nor a digit. Longer runs of white
-    space may be tokens.
+    A line is joined to the next if it is empty or ends in white space, or if the next does not begin
+    with a letter or digit: longer runs of white space may be tokens.
     """
     lines: list[str] = []
     first, *others = text.split("\n")
@@ -112,11 +112,11 @@ def _lines(text: str) -> list[str]:
 
 
 def _may_cut(mark: str, added: dict[str, AddedToken]) -> bool:
-    """Whether a text may be cut before an added token without a change of the tokens around."""
+    """Whether a cut before an added token leaves the tokens around it unchanged."""
     token = added[mark]
     if token.lstrip or token.rstrip or token.single_word or token.normalized:
         return False
-    # another added token that reaches into this one might be read in its place
+    # another added token that overlaps this one might be matched instead
     return not any(
         other.find(mark, 1) > 0
         or any(other[1:].endswith(mark[:size]) for size in range(1, len(mark)))

@@ -1,4 +1,4 @@
-"""Keys and values of tokens: those of a store, one slot a token, and those of a batch."""
+"""Keys and values of tokens: a pool with one slot per token, and the cache of a batch."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
 
-ROOM = 64  # tokens by which the cache of a batch grows at least
+ROOM = 64  # least number of tokens by which a cache grows
 
 
 class LayerShape(NamedTuple):
-    """Heads, and numbers of a head, of a layer's keys and of its values."""
+    """Number of heads and size of a head, for the keys and the values of a layer."""
 
     keys: tuple[int, int]
     values: tuple[int, int]
 
 
 class KeyValueShape(NamedTuple):
-    """What a model keeps of a token.
+    """The shape of a model's keys and values of one token.
 
     Attributes:
         layers: of the model.
@@ -32,20 +32,20 @@ class KeyValueShape(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        """Of a token."""
+        """Bytes per token."""
         numbers = sum(heads * size for layer in self.layers for heads, size in layer)
         return numbers * self.dtype.itemsize
 
 
 class BufferedLayer(DynamicLayer):
-    """A layer's keys and values of a batch, in memory with room for more tokens.
+    """The keys and values of a batch in one layer, with preallocated room for more tokens.
 
-    A `DynamicLayer` copies all of them for each new token.
+    A `DynamicLayer` copies all keys and values for each new token.
 
     Args:
         keys: [B, capacity, H, D].
         values: likewise.
-        length: tokens of each row, padding included.
+        length: number of tokens in each row, including padding.
     """
 
     def __init__(self, keys: torch.Tensor, values: torch.Tensor, length: int) -> None:
@@ -85,7 +85,7 @@ class BufferedLayer(DynamicLayer):
         return self.keys, self.values  # type: ignore[return-value] # not None
 
     def get_seq_length(self) -> int:
-        """As `DynamicLayer.get_seq_length`; it may be 0 with memory."""
+        """As `DynamicLayer.get_seq_length`; may be 0 with preallocated memory."""
         return int(self.keys.shape[-2])  # type: ignore[union-attr] # not None
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
@@ -106,11 +106,11 @@ class BatchCache(DynamicCache):
 
 
 class KeyValuePool:
-    """The keys and values of tokens, in slots. Slot 0 is padding.
+    """Keys and values of tokens, one slot per token. Slot 0 is padding.
 
     Args:
         shape: of a token's keys and values.
-        device: where they are.
+        device: of the keys and values.
     """
 
     def __init__(self, shape: KeyValueShape, device: torch.device) -> None:
@@ -124,7 +124,7 @@ class KeyValuePool:
         self.free = self.free[self.free > 0]
 
     def _empty(self, num: int, size: tuple[int, int]) -> torch.Tensor:
-        # zeros, as no number that is masked may be NaN
+        # zeros, since a masked NaN would still spread
         return torch.zeros((num, *size), dtype=self.shape.dtype, device=self.device)
 
     def grow(self, num: int) -> None:
@@ -137,16 +137,16 @@ class KeyValuePool:
                 layer[i] = torch.cat([layer[i], self._empty(num, size)])
 
     def take(self, num: int) -> NDArray[np.int64]:
-        """Free slots, of which there must be enough."""
+        """Takes free slots; there must be enough."""
         slots, self.free = self.free[:num], self.free[num:]
         return slots
 
     def batch(self, slots: NDArray[np.int64], room: int) -> BatchCache:
-        """A copy of the tokens in slots.
+        """A cache with copies of the keys and values in slots.
 
         Args:
             slots: int64[B, L]; 0 for padding.
-            room: tokens that will follow in each row.
+            room: number of tokens that will follow in each row.
         """
         num_rows, length = slots.shape
         padded = np.pad(slots, ((0, 0), (0, room)))
@@ -167,13 +167,13 @@ class KeyValuePool:
         places: NDArray[np.int64],
         slots: NDArray[np.int64],
     ) -> None:
-        """Copies tokens of a batch into slots.
+        """Copies keys and values of a batch into slots.
 
         Args:
             cache: of the batch.
             rows: int64[N], the row of each token.
-            places: int64[N], its place in the row.
-            slots: int64[N], where it goes.
+            places: int64[N], the position of each token in its row.
+            slots: int64[N], the destination of each token.
         """
         row, place, slot = (
             torch.from_numpy(numbers).to(self.device)

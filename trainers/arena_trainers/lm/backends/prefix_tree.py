@@ -1,4 +1,4 @@
-"""`PrefixTree`: which slots hold the tokens of texts that begin alike, each beginning once."""
+"""`PrefixTree`: a radix tree of the slots of tokens, in which texts share common prefixes."""
 
 import heapq
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ Slots = NDArray[np.int64]
 
 
 class Node:
-    """Tokens that follow each other in every text that holds the first of them.
+    """A run of tokens that all texts through this node share.
 
     Attributes:
         tokens: int64[n].
         slots: int64[n], the slot of each token.
-        parent: the tokens before them; None at the root, which has no tokens.
-        children: what follows, by its first token.
-        last_use: number of the last call of `PrefixTree.begin_use` before a look at the node.
+        parent: the node of the tokens before; None at the root, which has no tokens.
+        children: nodes of the tokens after, by their first token.
+        last_use: number of `begin_use` calls of the tree when the node was last used.
     """
 
     __slots__ = ("children", "last_use", "parent", "slots", "tokens")
@@ -46,11 +46,11 @@ class PrefixTree:
         self._use = 0
 
     def begin_use(self) -> None:
-        """From now on what is looked at counts as more recent than all before."""
+        """Starts a period of use; nodes used in it count as more recent than all others."""
         self._use += 1
 
     def find(self, tokens: Tokens) -> tuple[Node, Slots]:
-        """The node at the end of the longest known beginning of a text, and its slots."""
+        """The node at the end of the longest known prefix of a text, and the slots of the prefix."""
         node, known, parts = self.root, 0, [self.root.slots]
         while known < len(tokens):
             child = node.children.get(int(tokens[known]))
@@ -65,11 +65,11 @@ class PrefixTree:
         return node, np.concatenate(parts)
 
     def add(self, tokens: Tokens, num_known: int, slots: Slots) -> None:
-        """Adds a text whose first `num_known` tokens are all that is known of it.
+        """Adds a text of which exactly the first `num_known` tokens are known.
 
         Args:
             tokens: of the text.
-            num_known: length of the slots that `find` gives.
+            num_known: number of slots that `find` returns.
             slots: of the other tokens.
         """
         if num_known == len(tokens):
@@ -79,9 +79,9 @@ class PrefixTree:
         node.children[first] = Node(tokens[num_known:], slots, node, self._use)
 
     def evict(self, num: int) -> Iterator[Slots]:
-        """Drops ends of texts until `num` slots are free, those first that were used longest ago.
+        """Removes least recently used ends of texts, and yields their slots, until `num` are free.
 
-        What was looked at since `begin_use` stays.
+        Nodes that were used since the last `begin_use` stay.
         """
         leaves = [
             (node.last_use, id(node), node)
@@ -102,7 +102,7 @@ class PrefixTree:
                 heapq.heappush(leaves, (parent.last_use, id(parent), parent))
 
     def _split(self, node: Node, num: int) -> Node:
-        """A new node with the first tokens of a node, before the node with the others."""
+        """Splits a node after `num` tokens; returns the new node of the first ones."""
         first = Node(node.tokens[:num], node.slots[:num], node.parent, node.last_use)
         first.parent.children[int(node.tokens[0])] = first  # type: ignore[union-attr]
         node.tokens, node.slots, node.parent = (
@@ -122,7 +122,7 @@ class PrefixTree:
 
 
 def common_length(first: Tokens, second: Tokens) -> int:
-    """How many tokens two texts begin with alike."""
+    """The length of the longest common prefix of two texts."""
     num = min(len(first), len(second))
     differs = first[:num] != second[:num]
     place = int(differs.argmax()) if num else 0

@@ -1,12 +1,12 @@
-"""`PrefixStore`: each beginning of a text is computed once, in a batch and from round to round.
+"""`PrefixStore`: computes each shared prefix once, within a batch and from round to round.
 
-A model's keys and values of a token depend on the tokens before it alone. The prompts of a game
-begin with the same rules, and a prompt with a transcript begins with the prompt and the reply of
-the turn before. Their keys and values stay in a pool as long as there is room, and a prompt needs
-a forward pass of what follows them alone. A template that rewrites earlier turns leaves a
-shorter beginning to go on from.
+The keys and values of a token depend only on the tokens up to it. The prompts of a game begin with the
+same rules, and a prompt with a transcript begins with the prompt and the reply of the turn before.
+The keys and values of such prefixes stay in a pool while there is room, and only the tokens behind the
+longest known prefix of a prompt need a forward pass. If a template rewrites earlier turns, the known
+prefix is shorter.
 
-A store is good for the weights that filled it.
+A store is valid only for the weights that filled it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,13 +37,13 @@ from arena_trainers.lm.backends.prefix_tree import (
 )
 from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
 
-# what a forward pass costs besides its tokens: multiplications and additions in the time of its
-# Python and small operations, and tokens in the time that reading the weights takes
+# fixed cost of a forward pass: its Python and small operations take as long as this many
+# multiplications and additions, and reading the weights as long as WEIGHT_TOKENS tokens
 PASS_PRODUCTS = 4 * 10**7
 
 WEIGHT_TOKENS = {"cpu": 16, "cuda": 256}
 
-# multiplications and additions; a pass of fewer costs less than looking up what is known
+# multiplications and additions; a smaller pass costs less than the search for known prefixes
 LEAST_PRODUCTS = 2 * 10**8
 
 
@@ -51,9 +51,9 @@ class PrefilledBatch(NamedTuple):
     """Prompts after their forward pass.
 
     Attributes:
-        logits: [R, num_tail, V], of what follows each of the last tokens.
+        logits: [R, num_tail, V], for the token after each of the last tokens.
         mask: int64[R, L], 0 at padding.
-        cache: of their L places.
+        cache: keys and values of the L positions of each row.
     """
 
     logits: torch.Tensor
@@ -66,7 +66,7 @@ _gaps: WeakKeyDictionary[PreTrainedModel, float] = WeakKeyDictionary()
 
 @torch.no_grad()
 def prefixes_are_exact(model: PreTrainedModel, shape: KeyValueShape) -> bool:
-    """True if prompts give the same logits in parts as at once; measured once of each model."""
+    """Whether computing prompts in parts gives the same logits; measured once per model."""
     inner = without_adapters(model)
     if inner not in _gaps:
         store = PrefixStore(
@@ -86,7 +86,7 @@ def prefixes_are_exact(model: PreTrainedModel, shape: KeyValueShape) -> bool:
                 ]
             )
         if not bool(at_once.isfinite().all()):
-            return True  # weights that have diverged tell nothing of the cache
+            return True  # diverged weights cannot test the cache
         in_parts, at_once = (
             logits.float().log_softmax(dim=-1) for logits in (in_parts, at_once)
         )
@@ -95,12 +95,12 @@ def prefixes_are_exact(model: PreTrainedModel, shape: KeyValueShape) -> bool:
 
 
 def pays(model: PreTrainedModel, num_tokens: int) -> bool:
-    """Whether it is worth looking up what is known of texts of so many tokens."""
+    """Whether texts of this many tokens are worth the search for known prefixes."""
     return 2 * _num_weights(model) * num_tokens >= LEAST_PRODUCTS
 
 
 def tokens_of_pass(model: PreTrainedModel) -> int:
-    """The tokens whose computation takes as long as a forward pass of few tokens."""
+    """The fixed cost of a forward pass, in tokens."""
     weight_tokens = WEIGHT_TOKENS.get(model.device.type, WEIGHT_TOKENS["cuda"])
     return weight_tokens + PASS_PRODUCTS // max(2 * _num_weights(model), 1)
 
@@ -110,7 +110,7 @@ def _num_weights(model: PreTrainedModel) -> int:
 
 
 def divisible_shape(model: PreTrainedModel) -> KeyValueShape | None:
-    """The model's keys and values of a token; None if it cannot compute texts in parts."""
+    """The shape of the model's keys and values; None if it cannot compute texts in parts."""
     shape = key_value_shape(model) if cached_steps_are_exact(model) else None
     return shape if shape and prefixes_are_exact(model, shape) else None
 
@@ -121,7 +121,7 @@ class CachedText(NamedTuple):
     Attributes:
         row: of the cache.
         tokens: of the text.
-        end: the place behind the last token in the row.
+        end: the position after the last token in the row.
     """
 
     row: int
@@ -130,11 +130,11 @@ class CachedText(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A part of a text that has to be computed.
+    """The unknown part of a text, which needs a forward pass.
 
     Attributes:
         tokens: the text up to the end of the part.
-        slots: of what comes before the part.
+        slots: of the tokens before the part.
     """
 
     tokens: Tokens
@@ -142,7 +142,7 @@ class Segment(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Of the part."""
+        """The number of tokens of the part."""
         return len(self.tokens) - len(self.slots)
 
 
@@ -152,10 +152,10 @@ class PrefixStore:
     Args:
         shape: of a token's keys and values.
         device: of the model.
-        max_slots: most tokens in the pool. A batch with more goes beyond it.
+        max_slots: most tokens in the pool; a single batch may exceed it.
         max_tokens: most tokens of a forward pass; a single text may be longer.
-        pass_tokens: tokens that a forward pass more has to save.
-        pad_id: fills rows up.
+        pass_tokens: least number of tokens that an additional forward pass must save.
+        pad_id: id of padding tokens.
     """
 
     def __init__(
@@ -179,13 +179,13 @@ class PrefixStore:
         num_tail: int = 1,
         room: int = 0,
     ) -> PrefilledBatch:
-        """The logits after prompts, whose keys and values then are in the pool.
+        """The logits after prompts; stores their keys and values in the pool.
 
         Args:
             model: with the weights of the store.
             prompts: distinct.
-            num_tail: the last tokens of each prompt, which are computed again for their logits.
-            room: tokens that will follow in each row.
+            num_tail: number of last tokens of each prompt with logits; these are always computed.
+            room: number of tokens that will follow in each row.
         """
         self.tree.begin_use()
         self._compute_shared(model, prompts, num_tail)
@@ -206,7 +206,7 @@ class PrefixStore:
         return self._run(model, segments, num_tail, room)
 
     def add(self, cache: BatchCache, texts: Iterable[CachedText]) -> None:
-        """Keeps what a batch knows of texts."""
+        """Stores the keys and values of texts from the cache of a batch."""
         rows, places, slots = [], [], []
         for row, tokens, end in texts:
             _, known = self.tree.find(tokens)
@@ -226,16 +226,16 @@ class PrefixStore:
             )
 
     def _open_part(self, tokens: Tokens, num_open: int) -> Segment:
-        """A text as a segment after what is known of it, but at least of `num_open` tokens."""
+        """The segment behind the known prefix of a text, of at least `num_open` tokens."""
         _, slots = self.tree.find(tokens[: max(len(tokens) - num_open, 0)])
         return Segment(tokens, slots)
 
     def _compute_shared(
         self, model: PreTrainedModel, prompts: Sequence[Tokens], num_tail: int
     ) -> None:
-        """Computes beginnings that several prompts share, where this saves enough tokens.
+        """Computes prefixes that several prompts share, if this saves enough tokens.
 
-        What saves too little is computed with the longer beginnings that fewer prompts share.
+        A prefix that saves too little is computed with a longer one that fewer prompts share.
         """
         groups = self._by_known_beginning(prompts, num_tail)
         while groups:
@@ -257,7 +257,7 @@ class PrefixStore:
     def _by_known_beginning(
         self, prompts: Sequence[Tokens], num_tail: int
     ) -> list["Alike"]:
-        """Prompts of which the same is known."""
+        """Groups of prompts with the same known prefix."""
         groups: dict[int, Alike] = {}
         for ids in prompts:
             node, known = self.tree.find(ids[: max(len(ids) - num_tail, 0)])
@@ -265,7 +265,7 @@ class PrefixStore:
         return list(groups.values())
 
     def _compute(self, model: PreTrainedModel, segments: Sequence[Segment]) -> None:
-        """Computes segments, those of similar length together."""
+        """Runs forward passes of segments, in batches of similar length."""
         lengths = [segment.length for segment in segments]
         for group in padding_groups(lengths, self.pass_tokens):
             chunk: list[Segment] = []
@@ -286,7 +286,7 @@ class PrefixStore:
         num_logits: int,
         room: int,
     ) -> PrefilledBatch:
-        """A forward pass of segments, whose keys and values it keeps."""
+        """Runs one forward pass of segments, and stores their keys and values."""
         num_known = max(len(segment.slots) for segment in segments)
         width = max(segment.length for segment in segments)
         known = np.zeros((len(segments), num_known), np.int64)
@@ -313,7 +313,7 @@ class PrefixStore:
         return PrefilledBatch(output.logits[:, -num_logits:], mask_tensor, cache)
 
     def _take(self, num: int) -> NDArray[np.int64]:
-        """Free slots; drops what was used longest ago if there are none."""
+        """Free slots; evicts the least recently used tokens if there are too few."""
         missing = num - len(self.pool.free)
         if missing > 0 and self.pool.num_slots + missing <= self.max_slots:
             most = self.max_slots - self.pool.num_slots
@@ -335,7 +335,7 @@ class Alike(NamedTuple):
 
 
 def _longer_beginnings(group: Alike, num_tail: int) -> list[Alike]:
-    """The texts that have more in common than their group, but for the last tokens of each."""
+    """Subgroups with longer common prefixes, not counting the last `num_tail` tokens of a text."""
     by_next: dict[int, list[Tokens]] = {}
     for text in group.texts:
         if group.length < len(text) - num_tail:
