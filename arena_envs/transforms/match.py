@@ -5,6 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,14 +179,23 @@ class Match(Transform):
         return "\n".join(lines)
 
     def features(self, state: MatchState, seat: int) -> NDArray[np.float32]:
-        """Per game: what the seat saw last in it, all scores, and a 1 if it has begun."""
+        """Per game: what the seat saw last in it, all scores, and a 1 if it has begun.
+
+        Features of a state at the end of a game need not tell all that its text does, so the
+        bits of a checksum of the text stand beside them.
+        """
         games = (*state.ended, state.current)
         parts = []
         for number, inner in enumerate(games):
-            seen = self.game.features(inner, self._player(seat, number))
+            player = self._player(seat, number)
+            seen = self.game.features(inner, player)
             is_over = number < len(state.ended)
             scores = self.game.returns(inner) if is_over else [0.0] * self.num_players
-            parts.append(np.concatenate([seen, scores, [1.0]]))
+            checksum = (
+                crc32(self.game.observe(inner, player).encode()) if is_over else 0
+            )
+            bits = [float(checksum >> place & 1) for place in range(32)]
+            parts.append(np.concatenate([seen, scores, bits, [1.0]]))
         width = len(parts[0]) * self.num_games
         features = np.zeros(width, np.float32)
         features[: len(parts[0]) * len(parts)] = np.concatenate(parts)

@@ -513,7 +513,7 @@ class EvaluationPlan:
             parts.add(size)
             num_done += size
             is_clear = self._is_clear(pair, opponent, played)
-        why = "clear" if is_clear else "all were played"
+        why = "the interval is as asked for" if is_clear else "all were played"
         if not is_clear and num_done < len(self._seeds):
             why = "the next ones may exceed the budget"
             self.has_spent_budget = True

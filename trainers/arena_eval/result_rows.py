@@ -193,6 +193,11 @@ def _without_lost(
         NoReplyError: none is left.
     """
     rounds = list(zip(*episodes.values(), strict=True))
+    if not rounds:
+        raise NoReplyError(
+            f"no episode of {policy}{against(opponent)} was played: the next ones may exceed the "
+            "budget; give a larger --max-cost or --max-tokens"
+        )
     lost = {id(e): e for one_seed in rounds for e in one_seed if e.lost is not None}
     complete = [
         one_seed for one_seed in rounds if all(e.lost is None for e in one_seed)

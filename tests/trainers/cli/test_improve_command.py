@@ -124,3 +124,13 @@ def test_a_persona_is_a_text_or_a_file(tmp_path):
     assert text_or_file(None) is None
     overrides = read_overrides(["--persona", f"@{tmp_path}/text.txt"])
     assert overrides == {"persona": "Stand from 17."}
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path, arena_here) -> None:
+    (tmp_path / "config.yaml").write_text("model: tiny")
+    done = arena_here(
+        "improve", "random", "kuhn_poker", "--proposer", "openings", "--out", tmp_path
+    )
+    assert done.returncode == 2
+    assert "texts.jsonl" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]

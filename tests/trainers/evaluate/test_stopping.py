@@ -120,7 +120,7 @@ def test_play_stops_at_the_half_width_and_the_caption_says_so():
     assert 20 < row.num_episodes // 2 < 400
     (line,) = found.stops
     assert f"{row.num_episodes // 2} seeds" in line
-    assert "clear" in line
+    assert "as asked for" in line
     assert line in caption(found)
 
 

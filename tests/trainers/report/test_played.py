@@ -2,10 +2,12 @@
 
 import json
 import re
+from dataclasses import asdict
 
 import pytest
 
 from arena_eval import evaluate
+from arena_eval.luck import Adjusted
 from arena_eval.tournament import play_tournament
 from arena_studio.report.played_report import (
     played_page,
@@ -56,6 +58,18 @@ def test_an_evaluation_has_rows_with_reasons_that_open_their_episodes(evaluation
         sum(line.source == lineup for line in read.episodes) <= 2 for lineup in lineups
     )
     assert not read.missing
+
+
+def test_a_mean_with_the_luck_taken_out_is_read(evaluation, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(evaluation[0].read_text())
+    results = json.loads(evaluation[0].with_suffix(".results.jsonl").read_text())
+    adjusted = Adjusted(0.25, -0.5, 1.0, 3.0, "fitted", 0.1)
+    results["rows"][0]["adjusted"] = asdict(adjusted)
+    path.with_suffix(".results.jsonl").write_text(json.dumps(results) + "\n")
+    read = read_evaluation(path, 2)
+    assert len(read.tables) == 1
+    assert not read.bad
 
 
 def test_the_page_of_an_evaluation_escapes_what_players_wrote(evaluation):

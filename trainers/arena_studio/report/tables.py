@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from arena_envs.checks import is_number
+from arena_eval.luck import Adjusted
 from arena_eval.matches import Difference, Evaluation
 from arena_eval.result_rows import ResultRow
 from arena_eval.tables import (
@@ -235,6 +236,12 @@ def match_name(game: str, lineup: Sequence[str]) -> str:
     return f"{game}: {single} against {opponent}"
 
 
+def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a row or a difference, whose mean with the luck taken out is an object."""
+    adjusted = values.get("adjusted")
+    return {**values, "adjusted": Adjusted(**adjusted) if adjusted else None}
+
+
 def evaluation_table(results: Mapping[str, Any], sources: Collection[str]) -> TextTable:
     """The rows of an evaluation.
 
@@ -242,9 +249,9 @@ def evaluation_table(results: Mapping[str, Any], sources: Collection[str]) -> Te
         results: what `Evaluation.to_dict` gave.
         sources: sources of the episodes in the page, to which rows link.
     """
-    rows = tuple(ResultRow(**values) for values in results["rows"])
+    rows = tuple(ResultRow(**_typed(values)) for values in results["rows"])
     difference_rows = {
-        name: tuple(Difference(**values) for values in results[name])
+        name: tuple(Difference(**_typed(values)) for values in results[name])
         for name in ("partners", "differences")
     }
     evaluation = Evaluation(**{**results, "rows": rows, **difference_rows})

@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from arena_envs.game import AnyGame
-from arena_eval.improve.rows import TEXT
+from arena_eval.improve.rows import ROWS, TEXT
 from arena_studio.report.improve_report import improve_page, records_of
 from arena_trainers.cli.arguments import check_out, read_env, required_folder
 from arena_trainers.cli.errors import usage_errors
@@ -117,8 +117,7 @@ def improve(
         out = required_folder(out)
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         env = read_env(game, params, max_turns)
-        if out.exists():
-            check_out(out / PAGE_NAME, REPORT_PAGE, "arena improve")
+        _check_folder(out)
         price_table = read_prices(prices) if prices else None
         start = text_or_file(policy_options.persona) or ""
         # an option of the command would replace the texts
@@ -164,6 +163,17 @@ def improve(
     records = records_of(rows)
     document = {"text": improvement.text, "texts": records}
     show(form, document, records, lambda _: [_table(records, improvement.text, out)])
+
+
+def _check_folder(out: Path) -> None:
+    """Raises ValueError for a folder with other things than a run of this command."""
+    if out.is_dir() and any(out.iterdir()) and not (out / ROWS).is_file():
+        raise ValueError(
+            f"want --out as a new or empty folder, or one of arena improve, got {str(out)!r}, "
+            f"which has files but no {ROWS}"
+        )
+    if out.exists():
+        check_out(out / PAGE_NAME, REPORT_PAGE, "arena improve")
 
 
 def _players(
