@@ -123,6 +123,12 @@ def free_bots(game: AnyGame, seat: int, opponent: Policy | None) -> list[Bot]:
     return [mine if s == seat else others for s in range(game.num_players)]
 
 
+def are_worth_fitting(game: AnyGame, opponent: Policy | None) -> bool:
+    """Whether bots play the game with sense; in games of words random play gave nothing."""
+    is_scripted = opponent is not None and _plays(opponent)
+    return game.num_actions is not None or is_scripted or game.heuristic is not None
+
+
 def _plays(opponent: Policy) -> bool:
     """Whether an opponent plays the free games itself: a bot that does not search."""
     bot = bot_of(opponent)

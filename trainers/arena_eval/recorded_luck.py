@@ -15,6 +15,7 @@ from arena_envs.game import (
 from arena_eval.baselines import is_small
 from arena_eval.confidence_sequences import PLANNED, IntervalMethods
 from arena_eval.exploit import SHORT, reads_no_prompt
+from arena_eval.fitted_values import are_worth_fitting
 from arena_eval.luck import (
     KINDS,
     MIN_FITTED,
@@ -127,7 +128,7 @@ class LuckCorrections:
             return EXACT_VALUES
         if num_episodes < MIN_FITTED or bot_of(self._policy) is not None:
             return None
-        return FITTED_VALUES
+        return FITTED_VALUES if are_worth_fitting(self._game, self._other) else None
 
     def _behavior(
         self, policy: Policy, player: int, state: AnyState

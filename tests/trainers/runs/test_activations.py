@@ -17,7 +17,7 @@ MAPPED = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("tiny", 4, 2048, "float32"),
+        pytest.param(("tiny", 4, 2048, "float32"), marks=pytest.mark.slow),
         pytest.param(("smollm2", 1, 512, "float32"), marks=pytest.mark.slow),
         pytest.param(("smollm2", 1, 512, "half"), marks=pytest.mark.slow),
         pytest.param(("qwen3-0.6b", 1, 256, "float32"), marks=pytest.mark.slow),
