@@ -167,7 +167,8 @@ def improve(
 
 def _check_folder(out: Path) -> None:
     """Raises ValueError for a folder with other things than a run of this command."""
-    if out.is_dir() and any(out.iterdir()) and not (out / ROWS).is_file():
+    files = [*out.glob("[!.]*")] if out.is_dir() else []  # a lock is hidden
+    if files and not (out / ROWS).is_file():
         raise ValueError(
             f"want --out as a new or empty folder, or one of arena improve, got {str(out)!r}, "
             f"which has files but no {ROWS}"
