@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import arena_envs
@@ -15,8 +16,10 @@ from arena_envs.game import CHANCE, TERMINAL, random_states
 from arena_envs.solvers import information_states, nash_conv, uniform_table
 from arena_envs.testing import check_game, same_game
 from arena_eval.exploit import tabular
+from arena_eval.fitted_values import bot_values
 from arena_wrappers import RandomPolicy, make_policy, play
 from arena_wrappers.play import replay
+from arena_wrappers.play.seat_env import make_seat_env
 from arena_wrappers.records import Episode, write_episodes
 
 GOAL = '''
@@ -296,6 +299,22 @@ def test_the_gain_of_later_games_compares_the_same_places() -> None:
 def test_bots_play_each_game_of_a_match_as_if_it_were_alone() -> None:
     (episode,) = play("match:30(kuhn_poker)", "cfr:10", [0])
     assert not any(turn.invalid for turn in episode.turns)
+
+
+def test_bots_play_a_match_in_environments_of_one_seat_and_in_free_games(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the whole match is too large to be solved
+    env = make_seat_env("match:4(kuhn_poker)", opponents="cfr:10")
+    env.reset(seed=0)
+    ended = False
+    while not ended:
+        _, _, terminated, truncated, _ = env.step(0)
+        ended = terminated or truncated
+    monkeypatch.setenv("ARENA_CACHE", str(tmp_path))
+    match, opponent = make_game("match:4(kuhn_poker)"), make_policy("cfr:10")
+    values = bot_values(match, 0, opponent, max_games=20)
+    assert np.isfinite(values([match.initial_state()])).all()
 
 
 def test_a_match_wants_a_game_without_talk_and_teams_that_stay_together() -> None:

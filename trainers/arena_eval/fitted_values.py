@@ -22,6 +22,7 @@ from arena_envs.game import (
     AnyState,
     sample_chance,
 )
+from arena_envs.transforms import stage_of
 from arena_wrappers import Policy
 from arena_wrappers.play import bot_of
 from arena_wrappers.play.seats import NoisyBot
@@ -174,7 +175,7 @@ def _played(
         if player == CHANCE:
             action = sample_chance(game, state, rng)
         else:
-            action = bots[player](game, state, rng)
+            action = bots[player](*stage_of(game, state), rng)
         states.append(state)
         state = game.apply(state, action)
     return states[1:] or states, state

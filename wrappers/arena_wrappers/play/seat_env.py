@@ -27,6 +27,7 @@ from arena_envs.game import (
 )
 from arena_envs.nodes import Content, action_mask
 from arena_envs.registration import game_parameters
+from arena_envs.transforms import stage_of
 from arena_wrappers.play.asking import ask
 from arena_wrappers.play.episodes import turn_of
 from arena_wrappers.play.seats import (
@@ -246,7 +247,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
             if bot is None:
                 action = self._ask(policy, prompt)
             else:
-                action = bot(env.game, env.game_state, self._rng)
+                action = bot(*stage_of(env.game, env.game_state), self._rng)
             if isinstance(action, InvalidReply):
                 env.forfeit(mover)
             elif env.game.num_actions is None:
