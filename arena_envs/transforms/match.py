@@ -262,11 +262,6 @@ class Match(Transform):
         gains = by_game[half:].mean(0) - by_game[:half].mean(0)
         return {f"later_gain_player_{i}": float(gain) for i, gain in enumerate(gains)}
 
-    @property
-    def measure_bounds(self) -> Mapping[str, tuple[float, float]]:
-        bounds: Mapping[str, tuple[float, float]] = self.game.measure_bounds
-        return bounds
-
 
 def _pairs(teams: Sequence[int]) -> set[tuple[int, int]]:
     """The pairs of places in one team."""

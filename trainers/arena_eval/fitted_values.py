@@ -114,26 +114,23 @@ def state_features(game: AnyGame, state: AnyState) -> Array:
 
 def free_bots(game: AnyGame, seat: int, opponent: Policy | None) -> list[Bot]:
     """A bot for each seat, none of which searches."""
-    bot = None if opponent is None else bot_of(opponent)
-    if opponent is None or bot is None or not _plays(opponent):
-        bot = make_bot(game.heuristic or "random")
-        others: Bot = NoisyBot(bot, NOISE)
-    else:
-        others = bot
+    scripted = _scripted_bot(opponent)
+    bot = make_bot(game.heuristic or "random") if scripted is None else scripted
     mine: Bot = NoisyBot(bot, NOISE)
+    others = mine if scripted is None else scripted
     return [mine if s == seat else others for s in range(game.num_players)]
 
 
 def are_worth_fitting(game: AnyGame, opponent: Policy | None) -> bool:
     """Whether bots play the game with sense; in games of words random play gave nothing."""
-    is_scripted = opponent is not None and _plays(opponent)
-    return game.num_actions is not None or is_scripted or game.heuristic is not None
+    has_bot = _scripted_bot(opponent) is not None or game.heuristic is not None
+    return game.num_actions is not None or has_bot
 
 
-def _plays(opponent: Policy) -> bool:
-    """Whether an opponent plays the free games itself: a bot that does not search."""
-    bot = bot_of(opponent)
-    return bot is not None and not _searches(bot)
+def _scripted_bot(opponent: Policy | None) -> Bot | None:
+    """The bot of an opponent that plays the free games itself; None if it searches or is none."""
+    bot = None if opponent is None else bot_of(opponent)
+    return None if bot is None or _searches(bot) else bot
 
 
 def _searches(bot: Bot) -> bool:
@@ -245,7 +242,9 @@ def _cache_path(
     folder = os.environ.get("ARENA_CACHE")
     users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     # opponents that do not play the free games share what was fitted
-    name = "" if opponent is None or not _plays(opponent) else opponent.name
+    name = ""
+    if opponent is not None and _scripted_bot(opponent) is not None:
+        name = opponent.name
     key = repr((FORMAT, type(game), game, seat, name, max_games))
     digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
     return (Path(folder) if folder else users / "arena") / "values" / f"{digest}.npz"
