@@ -6,7 +6,7 @@ Rows with `stopping` are of the intervals that `--until` reads, looked at after 
 (adjusted ones from 50 on): the share of sequences in which all of them hold the mean, the mean width
 at 400, and the same for Student's interval.
 
-Draws samples from known laws and from pools of played games, whose mean is that of the pool. A row
+Draws samples from known laws and from pools of played games, where the pool's mean is the true one. A row
 of the JSON has the coverage and the mean width of the interval that `arena eval` prints, and of
 Student's. `unseen` is the share of samples without the law's lowest or its highest value.
 

@@ -135,7 +135,7 @@ READINGS = """
 - **SkyRL step-wise** reads the last step's reward alone, and its documentation says so. What earlier steps were paid teaches nothing.
 - **`turn_credit`** adds the progress of the later turns to the reward, so that rewards of first turns weigh less; centering within a trace
   compares a turn with the traces' own later turns.
-- **Step rewards of #1554** are z-scored over all steps of a group, whose mean holds the own later steps: longer episodes weigh more.
+- **Step rewards of #1554** are z-scored over all steps of a group. This mean contains the later steps of the same episode, so longer episodes weigh more.
 - **AT-GRPO** reads what a turn was paid and nothing later. Its paper's games pay every turn.
 - **`rae`** is exact, as its mean holds earlier traces only; noise is large where returns are far from 0, where it starts. With groups of one, scored
   as episodes end, the mean depends on the own length: a small bias.

@@ -81,7 +81,6 @@ from arena_envs.scenes.shapes import MAX_SAID, Bubble, Scene, Shapes, Table, Tal
 from arena_envs.talk import Utterance
 
 ATTACKER, KEEPER, SUBJECT = 0, 1, 2
-WRITERS = ("attacker", "subject")  # who may write in a round, as chance draws it
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")
 _NAMES = {name: str(digit) for digit, name in enumerate((*_DIGITS, "nine"))}
 _NAME = re.compile("|".join(_NAMES))

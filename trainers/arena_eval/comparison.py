@@ -443,17 +443,17 @@ def _team(
 ) -> Sequence[int]:
     """The seats, by default the team of seat 0; checked."""
     first_team = [s for s, team in enumerate(game.teams) if team == game.teams[0]]
-    found = checked_seats(game, seats or first_team)
-    if len(found) < 2:
+    team_seats = checked_seats(game, seats or first_team)
+    if len(team_seats) < 2:
         raise ValueError(
-            f"want a team of two seats at least, got {[*found]}; name seats with --seat"
+            f"want a team of two seats at least, got {[*team_seats]}; name seats with --seat"
         )
-    if len(found) > MAX_EXACT and num_permutations is None:
+    if len(team_seats) > MAX_EXACT and num_permutations is None:
         raise ValueError(
-            f"want at most {MAX_EXACT} seats for exact values, got {len(found)}; add "
+            f"want at most {MAX_EXACT} seats for exact values, got {len(team_seats)}; add "
             "--permutations 50 to sample orders"
         )
-    return found
+    return team_seats
 
 
 def seats_table(records: Sequence[Record], title: str) -> Table:

@@ -5,7 +5,7 @@ correction is
 
     V_taken - sum_a p_a V_a
 
-whose mean is 0 given all that came before, whatever V is. So the return less the corrections of
+Its mean is 0 given all that came before, for any V. So the return less the corrections of
 an episode is unbiased for any values that do not depend on this episode, and it varies less
 where values are good. A value at the end of the game is the return.
 
@@ -108,12 +108,12 @@ def draws_of(
                 actions, probabilities = (*actions, None), (*probabilities, invalid)
             kind = "policy" if player == seat else "opponents"
         if max(probabilities) < 1:
-            taken = actions.index(action)
+            place = actions.index(action)
             following = [_following(game, state, choice) for choice in actions]
             returns = [
                 _known_return(game, state, after, seat, player) for after in following
             ]
-            draws.append(Draw(kind, probabilities, following, returns, taken))
+            draws.append(Draw(kind, probabilities, following, returns, place))
     return draws
 
 

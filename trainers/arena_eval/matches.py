@@ -535,13 +535,13 @@ class EvaluationPlan:
                 for role, entry in pair.items()
                 for row in self._rows(role, entry, opponent, played[role])
             ]
-            found: ResultRow | Difference = self._made_exact(rows[-1])
+            measurement: ResultRow | Difference = self._made_exact(rows[-1])
             if self._base is not None:
                 name = opponent if isinstance(opponent, str) else opponent.name
-                found = self._difference(self._base, name, rows)
+                measurement = self._difference(self._base, name, rows)
         except NoReplyError:
             return False  # all episodes so far are lost
-        ends = found if found.adjusted is None else found.adjusted
+        ends = measurement if measurement.adjusted is None else measurement.adjusted
         return self._stop.is_clear(ends.low, ends.high)
 
     def expected(self, budget: Budget) -> tuple[int, Spending]:
@@ -937,14 +937,17 @@ def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
 
     Evaluations of one command end together: if one lost episodes, all go on.
     """
-    found, num_lost = [], Counter[int]()
+    evaluations: list[dict[str, Any]] = []
+    num_lost = Counter[int]()
     if (results := results_path(log.path)).is_file():
-        found = [*map(json.loads, results.read_text(encoding="utf-8").splitlines())]
-    for entry in found:
+        evaluations = [
+            *map(json.loads, results.read_text(encoding="utf-8").splitlines())
+        ]
+    for entry in evaluations:
         num_lost[entry["num_lines"]] += sum(row["num_lost"] for row in entry["rows"])
     done = {
         json.dumps([entry["game"], entry["params"]]): entry["num_lines"]
-        for entry in found
+        for entry in evaluations
         if not num_lost[entry["num_lines"]]
     }
     episodes: dict[int, list[Episode]] = {}

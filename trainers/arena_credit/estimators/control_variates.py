@@ -405,7 +405,7 @@ def _columns(
     seat, mine = seats[index], sums[index]
     if mine is None:
         return _SurpriseColumns([], [], [], [], [])
-    own, expected_own = (
+    earlier, expected_earlier = (
         total[:, :-1] - total[:, seat.first] for total in (mine.total, mine.expected)
     )
     others: list[Floats] = []
@@ -440,7 +440,7 @@ def _columns(
         by_turn = [
             [own_column, *_before_and_after(more)] for own_column, *more in by_turn
         ]
-    return _SurpriseColumns([own], others, [expected_own, *expected], *by_turn)
+    return _SurpriseColumns([earlier], others, [expected_earlier, *expected], *by_turn)
 
 
 def _before_and_after(columns: list[Floats]) -> list[Floats]:

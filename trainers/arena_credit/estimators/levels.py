@@ -160,9 +160,9 @@ def _seat_means(
     num_trees = int(tree.max()) + 1
     sums, weight = np.zeros((2, len(precision), num_trees))
     for t, block in enumerate(blocks):
-        own = np.broadcast_to(precision[:, t, None], values[t].shape)
-        sums += _by_tree(own * values[t], tree[block.rows], num_trees)
-        weight += _by_tree(own, tree[block.rows], num_trees)
+        of_rows = np.broadcast_to(precision[:, t, None], values[t].shape)
+        sums += _by_tree(of_rows * values[t], tree[block.rows], num_trees)
+        weight += _by_tree(of_rows, tree[block.rows], num_trees)
     mean = np.where(weight > 0, sums / np.maximum(weight, TINY), 0.0)
     count = np.sqrt(weight)
     others = count.sum(1, keepdims=True) - count
@@ -192,22 +192,22 @@ def _of_turn(
     """float64[n]: the level of the rows of one turn."""
     rows = block.rows
     mine, k, every = tree[rows], fold[rows], np.arange(len(rows))
-    own = values[k, every]
+    row_values = values[k, every]
     _, place = np.unique(mine, return_inverse=True)
-    of_tree, num_tree = np.bincount(place, own)[place], np.bincount(place)[place]
+    of_tree, num_tree = np.bincount(place, row_values)[place], np.bincount(place)[place]
     sums = np.add.reduceat(values, block.starts, axis=1)
     size = np.diff(np.append(block.starts, len(rows)))[block.group]
     in_group = size - num_tree
     group_mean = (sums[k, block.group] - of_tree) / np.maximum(in_group, 1)
     elsewhere = len(rows) - size
-    rest = (sums.sum(1)[k] - sums[k, block.group]) / np.maximum(elsewhere, 1)
+    other_groups = (sums.sum(1)[k] - sums[k, block.group]) / np.maximum(elsewhere, 1)
     within, between = variances.within[k, turn], variances.between[k, turn]
     of_turns, level = variances.turns[k], seat[k, mine]
     error = within / np.maximum(elsewhere, 1)
     error += between / max(len(block.starts) - 1, 1)
     share = of_turns / np.maximum(of_turns + error, TINY)
     share = np.where(elsewhere > 0, share, 0.0)
-    level = level + share * (rest - level)
+    level = level + share * (other_groups - level)
     prior = of_turns * (1 - share) + between
     error = within / np.maximum(in_group, 1)
     share = np.where(in_group > 0, prior / np.maximum(prior + error, TINY), 0.0)

@@ -237,8 +237,8 @@ def predict(model: Regression) -> Floats:
     """float64[K, n]: the value that the columns predict, less its mean, for all rows.
 
     Columns about the turn itself count as 0. A column of the past is shrunk by its leverage.
-    Columns about the choices of other seats, whose mean is 0, enter linearly: they may be
-    made after the turn, and a leverage that depends on them would not have mean 0.
+    Columns about the choices of other seats have mean 0 and enter linearly: these choices may
+    come after the turn, and a leverage that depends on them would not have mean 0.
     """
     columns = model.columns
     past, others = columns.past_slice, columns.others_slice

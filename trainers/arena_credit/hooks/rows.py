@@ -125,7 +125,7 @@ def paid_by_turn(
     """The reward of each turn; the sum is `total`, which the trainer maximizes.
 
     The last turn is paid `total` minus the `turn_rewards` of the turns before it, or all of `total`
-    without `turn_rewards`. This includes rewards beyond `num_turns`, of turns that the trainer cut off.
+    without `turn_rewards`. So rewards of turns that the trainer cut off go to the last turn that it kept.
 
     Raises:
         ValueError: fewer rewards than turns.

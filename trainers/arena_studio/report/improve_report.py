@@ -85,22 +85,20 @@ def _settings_table(rows: Sequence[Row]) -> TextTable:
 def _round_table(rows: Sequence[Row]) -> TextTable:
     """The mean return of the text with which each round began, and what came of it."""
     cells = []
+    accepted = {
+        row["round"]: f"text {row['number']}"
+        for row in rows
+        if row["kind"] == "confirmation" and row["is_accepted"]
+    }
     for row in rows:
         if row["kind"] == "proposals":
-            kept = [
-                f"text {each['number']}"
-                for each in rows
-                if each["kind"] == "confirmation"
-                and each["round"] == row["round"]
-                and each["is_accepted"]
-            ]
             cells.append(
                 [
                     str(row["round"]),
                     number(row["mean_return"]),
                     str(row.get("num_played")),
                     str(len(row["texts"])),
-                    kept[0] if kept else NONE,
+                    accepted.get(row["round"], NONE),
                 ]
             )
     heads = ["round", "mean return", "games", "new texts", "kept"]

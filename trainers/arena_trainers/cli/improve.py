@@ -210,8 +210,8 @@ def _carried_text(policy: "Policy") -> str:
 
 
 def _table(records: Sequence[Mapping[str, Any]], text: str, out: Path) -> Table:
-    kept = [record for record in records if record["is_accepted"]]
-    last = f"text {kept[-1]['number']}" if kept else "no text was better"
+    accepted = [record for record in records if record["is_accepted"]]
+    last = f"text {accepted[-1]['number']}" if accepted else "no text was better"
     file = out / TEXT
     caption = f"race, confirmation: difference of mean returns from the text of that time\n{last}"
     if text:

@@ -301,7 +301,6 @@ def position(name: str, num_players: int, state: State) -> Position:
 REFUSED = Path(__file__).parent / "surveys" / "textarena_refused.json"
 PASSED = Path(__file__).parent / "surveys" / "textarena_passed.json"
 NUM_SEEDS = 1_000
-NUM_FEATURES = 32
 
 
 def from_textarena(name: str, **params: Any) -> "TextArenaGame":

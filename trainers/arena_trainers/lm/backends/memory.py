@@ -84,11 +84,11 @@ class GenerationLimits(NamedTuple):
         """
         free = free_memory(device) / 2
         config = model.config.get_text_config()
-        kept = cached_bytes_per_token(config)
+        cached = cached_bytes_per_token(config)
         activations = bytes_per_token(config, training=False, scored=False)
         return cls(
-            max_tokens=tokens_that_fit(free, max(kept, activations)),
-            max_kept=tokens_that_fit(free, kept),
+            max_tokens=tokens_that_fit(free, max(cached, activations)),
+            max_kept=tokens_that_fit(free, cached),
         )
 
 

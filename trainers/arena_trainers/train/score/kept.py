@@ -68,8 +68,10 @@ class KeptActivations:
         """The forward pass is over, with `last` tokens in its last chunk; whether this decided `max_tokens`."""
         if self._allocated is None or self.is_measured or not torch.is_grad_enabled():
             return False
-        taken = (self._allocated() - self._before) / max(self._num_kept + last, 1)
-        self.bytes_per_token = max(taken, 1.0)
+        bytes_per_token = (self._allocated() - self._before) / max(
+            self._num_kept + last, 1
+        )
+        self.bytes_per_token = max(bytes_per_token, 1.0)
         self.max_tokens = int(self._room / self.bytes_per_token)
         self.is_measured = True
         return True
