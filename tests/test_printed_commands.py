@@ -25,7 +25,13 @@ HELP: Any = import_module("arena_trainers.cli.train_help")
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # of the click that typer has
 NAMES = "|".join(sorted(COMMANDS.commands, key=len, reverse=True))
 PACKAGES = ("arena_envs", "wrappers", "trainers", "benchmarks", "docs", "environments")
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+# what `make docs` writes repeats the help and the docstrings, which are read where they stand
+BUILT = ROOT / "docs" / "reference"
+PAGES = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
+    if BUILT not in path.parents
+)
 
 
 class Printed(NamedTuple):
