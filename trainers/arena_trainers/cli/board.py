@@ -54,7 +54,8 @@ def run_board(
     with usage_errors():
         loaded_suite = load_suite(suite, allow_code=allow_code)
         max_tokens = loaded_suite.given["max_tokens"] if MODEL.match(policy) else None
-        (player,) = PolicyOptions(max_new_tokens=max_tokens).policies([policy])
+        sampling = {} if max_tokens is None else {"max_new_tokens": max_tokens}
+        (player,) = PolicyOptions(sampling=sampling).policies([policy])
         if isinstance(player, str):
             player = make_policy(player)
     advice = f"finished episodes are in {out}; the same command goes on"
