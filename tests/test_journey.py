@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 TRAIN = (
     "train --output-dir run --seed 1 --max_steps 60 --save_steps 10 --logging_steps 10 "
-    "--episodes_per_step 64 --warm_start_steps 60 --evaluate_every 0 --eval_episodes 20"
+    "--episodes_per_step 64 --warm_start steps=60 --evaluate_every 0 --callbacks eval_episodes=20"
 )
 GAME = "kuhn_poker-v0"
 

@@ -77,7 +77,7 @@ def test_models_behind_an_endpoint_play_and_propose_within_a_budget(
                 tmp_path / "run",
                 "--json",
             ),
-            *("--max-tokens", "1000000", "--persona", "Old."),
+            *("--max-tokens", "1000000", "--prompt", "persona=Old."),
         )
         asked = [body["messages"][0]["content"] for body in server.requests]
     assert done.returncode == 0, done.stderr
@@ -105,8 +105,8 @@ def test_models_behind_an_endpoint_play_and_propose_within_a_budget(
             "want one policy, got 'past:runs/a'",
         ),
         (
-            ("random", "kuhn_poker", "--out", "a", "--persona", "@none.txt"),
-            "want --persona @FILE with a text, got '@none.txt'",
+            ("random", "kuhn_poker", "--out", "a", "--prompt", "persona=@none.txt"),
+            "want --prompt persona=@FILE with a text, got '@none.txt'",
         ),
     ],
 )
@@ -122,7 +122,7 @@ def test_a_persona_is_a_text_or_a_file(tmp_path):
     assert text_or_file(f"@{tmp_path}/text.txt") == "Stand from 17."
     assert text_or_file("You are bold.") == "You are bold."
     assert text_or_file(None) is None
-    overrides = read_overrides(["--persona", f"@{tmp_path}/text.txt"])
+    overrides = read_overrides(["--prompt.persona", f"@{tmp_path}/text.txt"])
     assert overrides == {"persona": "Stand from 17."}
 
 

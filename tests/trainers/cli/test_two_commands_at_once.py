@@ -7,6 +7,7 @@ import yaml
 
 from arena_trainers.checkpoint import files_of, write_manifest
 from arena_trainers.runs.folder import read_run, write_config
+from arena_trainers.runs.mappings import nested
 from arena_trainers.runs.recipe import load_recipe
 
 REFUSED = "one command at a time, but process 7 on host goes on with it"
@@ -18,7 +19,7 @@ def run_folder(path, settings):
     checkpoint.mkdir(parents=True)
     (checkpoint / "trainer_state.json").write_text(json.dumps({"global_step": 1}))
     write_manifest(checkpoint, files_of(checkpoint), processes=1)
-    write_config(path, yaml.safe_dump(settings))
+    write_config(path, yaml.safe_dump(nested(settings)))
     return path
 
 

@@ -1,4 +1,4 @@
-"""The commands of `arena board`."""
+"""The commands of `arena bench board`."""
 
 import re
 from pathlib import Path
@@ -45,9 +45,9 @@ def run_board(
 
     For example:
 
-    arena board run cfr --out cfr.jsonl
+    arena bench board run cfr --out cfr.jsonl
 
-    arena board run api:MODEL@URL --suite mars --name "my model" --out mine.jsonl
+    arena bench board run api:MODEL@URL --suite mars --name "my model" --out mine.jsonl
     """
     from arena_eval.tournament import load_suite, play_suite
 
@@ -61,7 +61,9 @@ def run_board(
     advice = f"finished episodes are in {out}; the same command goes on"
     with running(advice, policies=[policy]) as bar, usage_errors():
         play_suite(loaded_suite, player, out, name=name, timeout=timeout, progress=bar)
-    typer.echo(f"{out} is finished; check it: arena board verify {out} --suite {suite}")
+    typer.echo(
+        f"{out} is finished; check it: arena bench board verify {out} --suite {suite}"
+    )
 
 
 @board_app.command("verify")
@@ -72,7 +74,7 @@ def verify_board(
 ) -> None:
     """Play the episodes of submissions again; status 1 if one does not hold.
 
-    For example: arena board verify cfr.jsonl
+    For example: arena bench board verify cfr.jsonl
     """
     from arena_eval.tournament import load_suite, verify_submission
 
@@ -97,7 +99,7 @@ def page_board(
 ) -> None:
     """Verify submissions, and print their table as Markdown.
 
-    For example: arena board page *.jsonl
+    For example: arena bench board page *.jsonl
     """
     from arena_eval.tournament import load_suite, submissions_page
 

@@ -125,10 +125,22 @@ COMMANDS = (
         "audit:audit_game",
         "Play two games side by side, and print the first difference with a script that shows it.",
     ),
-    Command("serve web", "serve:web", "Play any game in a browser, alone or with others by link."),
-    Command("serve policy", "serve_policy:policy", "Print the command of a vLLM server that generates for training."),
+    Command(
+        "serve web",
+        "serve:web",
+        "Play any game in a browser, alone or with others by link.",
+    ),
+    Command(
+        "serve policy",
+        "serve_policy:policy",
+        "Print the command of a vLLM server that generates for training.",
+    ),
     Command("serve mcp", "serve:mcp", "Serve all games to agents as tools of MCP."),
-    Command("serve openenv", "serve:openenv", "Serve a game to OpenEnv's clients, with a page for people at /web."),
+    Command(
+        "serve openenv",
+        "serve:openenv",
+        "Serve a game to OpenEnv's clients, with a page for people at /web.",
+    ),
 )
 
 COMMAND_GROUPS = {

@@ -1,4 +1,4 @@
-"""The command `arena sweep`."""
+"""The command `arena bench sweep`."""
 
 import itertools
 import json
@@ -63,9 +63,9 @@ def sweep(
 
     For example:
 
-    arena sweep kuhn-tiny --vary credit=mars,episode --vary max_steps=20,40 --output-dir runs/a
+    arena bench sweep kuhn-tiny --vary credit=mars,episode --vary max_steps=20,40 --output-dir runs/a
 
-    arena sweep kuhn-tiny --vary warm_start.steps+max_steps=6+54,54+6 --output-dir runs/b  # two of two
+    arena bench sweep kuhn-tiny --vary warm_start.steps+max_steps=6+54,54+6 --output-dir runs/b  # two of two
     """
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)

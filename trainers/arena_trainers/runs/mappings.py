@@ -34,6 +34,16 @@ def typed_name(name: str) -> str:
     return options[name].typed_name if name in options else f"--{name}"
 
 
+def typed_words(name: str, value: object) -> list[str]:
+    """The words of a command line that set an option.
+
+    >>> typed_words("lora_r", 16), typed_words("beta", 0)
+    (['--lora', 'r=16'], ['--beta', '0'])
+    """
+    option, _, key = typed_name(name).partition(" ")
+    return [option, f"{key}{value}"]
+
+
 def flattened(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a recipe, or of a command line, with the options of mappings among them.
 
