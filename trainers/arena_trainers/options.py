@@ -265,7 +265,7 @@ def read_pairs(
             value = _yaml_of(f"{name} {key}", text)
         values |= read_mapping(name, {key: value}, options)
     return {
-        key: text_or_file(name, key, value) if key in _TEXTS_OR_FILES else value
+        key: _text_or_file(name, key, value) if key in _TEXTS_OR_FILES else value
         for key, value in values.items()
     }
 
@@ -289,7 +289,7 @@ def read_mapping(
     return dict(value)
 
 
-def text_or_file(name: str, key: str, value: Any) -> Any:
+def _text_or_file(name: str, key: str, value: Any) -> Any:
     """The text of `--name key=TEXT`, or that of a file if it is @FILE.
 
     Raises:
