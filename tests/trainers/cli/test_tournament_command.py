@@ -25,7 +25,7 @@ ARENA = [sys.executable, "-m", "arena_trainers"]
 
 
 def arena(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [*ARENA, "tournament", *arguments]
+    command = [*ARENA, "bench", "tournament", *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, **options
     )
