@@ -567,7 +567,7 @@ def test_an_edited_config_is_refused_with_the_difference(
     run_folder, tmp_path, monkeypatch, capfd, name
 ):
     folder = of_step(run_folder, tmp_path / "run", 2)
-    settings = yaml.safe_load((folder / "config.yaml").read_text())
+    settings = read_config(folder)
     (folder / "config.yaml").write_text(yaml.safe_dump(nested({**settings, name: 7})))
     assert arena(monkeypatch, "train", "--resume", folder) == 2
     error = capfd.readouterr().err

@@ -101,6 +101,6 @@ def test_layers_that_a_model_lacks_are_refused(
 
 def test_a_teacher_needs_a_supervised_start():
     with pytest.raises(
-        ValueError, match="needs a supervised start; give warm_start_st"
+        ValueError, match="needs a supervised start; give --warm_start st"
     ):
         JobConfig(warm_start_teacher="cfr")
