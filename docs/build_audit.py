@@ -313,7 +313,7 @@ def train_kuhn(folder: Path) -> None:
                 command = ["train", "--games", game, "--seed", str(seed)]
                 command += ["--output-dir", str(run.resolve())]
                 # what only watches the run is left out; training is the same
-                command += ["--evaluate_every", "0", "--saved_groups", "0"]
+                command += ["--evaluate_every", "0", "--callbacks.saved_groups", "0"]
                 app(command, standalone_mode=False)
             policy = LMPolicy.from_pretrained(str(run / "model"), device="cpu")
             convs = [round(exploitability(policy, g).nash_conv, 4) for g in both]

@@ -220,7 +220,10 @@ def of_episodes(folder: Path) -> None:
             tried(replay, episode)
             tried(select, "wins", [episode])
     tried(list, read_rollouts(file))
-    assert arena("data", file, "--select", "wins", "--out", folder / "c.parquet") != 0
+    assert (
+        arena("data", "select", file, "--by", "wins", "--out", folder / "c.parquet")
+        != 0
+    )
 
 
 def of_datasets(folder: Path) -> None:
@@ -507,8 +510,8 @@ def of_recipes(folder: Path) -> None:
         "losses": {"kl": {"weight": 1}},
         "rewards": {"length": {"weight": 1}},
         "columns": {"a": "b"},
-        "warm_start_games": ["nim"],
-        "reply_format": "bare",
+        "warm_start": {"games": ["nim"]},
+        "prompt": {"reply_format": "bare"},
     }
     for mutant in mutants(recipe):
         (folder / "recipe.yaml").write_text(yaml.safe_dump(mutant))

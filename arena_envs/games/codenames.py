@@ -33,7 +33,7 @@ its own. The board game is `num_words=25, num_agents=8`; smallest: `num_words=4,
 takes a list of your own, in which none is held out.
 
 The legal actions are a finite core: clues of common kinds, such as "animal 1", and all guesses;
-prompts show three of the clues. Players may give any clue. In `arena tournament` each policy plays
+prompts show three of the clues. Players may give any clue. In `arena bench tournament` each policy plays
 one seat, with the other policy as its partner and its opponents.
 
 Bots: `spy:honest` gives a clue that people link with its words, by the list `taboo`, and its

@@ -1,6 +1,6 @@
 """Credit that people are about to use and that is on no index, each in a few lines of ours.
 
-    arena audit credit formulas:turn_credit --signature episodes   # in this folder
+    arena credit audit formulas:turn_credit --signature episodes   # in this folder
 
 Each function is called as `arena_credit.audit` says: with the rewards of the turns of each episode
 of a group. The docstring names where the formula

@@ -112,7 +112,7 @@ STEPS: dict[str, Sequence[Step]] = {
     "cleanrl": ["python: import torch, arena_wrappers.policies.arrays"],
     "eval": [
         "arena eval mcts:5 connect_four --against random -n 2",
-        "arena tournament random first -g kuhn_poker -n 5 --out cup",
+        "arena bench tournament random first -g kuhn_poker -n 5 --out cup",
         "arena report cup",
     ],
     "gem": [
@@ -146,10 +146,10 @@ STEPS: dict[str, Sequence[Step]] = {
     "textarena": ["python: import arena_wrappers.adapters.textarena"],
     "torchrl": ["python: import torchrl, arena_wrappers.adapters"],
     "track": [
-        "arena train --max_steps 1 --warm_start_steps 5 --report_to tensorboard --output-dir run"
+        "arena train --max_steps 1 --warm_start steps=5 --report_to tensorboard --output-dir run"
     ],
     "train": [
-        "arena train --max_steps 1 --warm_start_steps 5 --output-dir run",
+        "arena train --max_steps 1 --warm_start steps=5 --output-dir run",
         "arena eval lm:run/model kuhn_poker --against cfr -n 2",
         "arena report run",
     ],

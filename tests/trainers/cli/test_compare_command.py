@@ -1,4 +1,4 @@
-"""`arena compare` and `arena attribute`: levels of hold-out, forms of output, mistakes."""
+"""`arena compare` and `arena bench attribute`: levels of hold-out, forms of output, mistakes."""
 
 import csv
 import io
@@ -91,7 +91,7 @@ VOTE = "questions(protocol=vote)"
 
 def test_equal_policies_have_no_value_in_any_seat(arena_here):
     done = arena_here(
-        *("attribute", "first", VOTE, "--base", "first", "-n", "3", "--json")
+        *("bench", "attribute", "first", VOTE, "--base", "first", "-n", "3", "--json")
     )
     found = json.loads(done.stdout)
     assert found["method"] == "exact"
@@ -99,12 +99,14 @@ def test_equal_policies_have_no_value_in_any_seat(arena_here):
 
 
 def test_the_table_of_seats_says_what_a_value_below_0_is(arena_here):
-    done = arena_here("attribute", "random", VOTE, "--base", "first", "-n", "3")
+    done = arena_here(
+        "bench", "attribute", "random", VOTE, "--base", "first", "-n", "3"
+    )
     assert "below 0: the policy lowers it" in done.stdout
     assert "95 % intervals over n seeds" in done.stdout
 
 
 def test_a_team_of_one_seat_is_refused(arena_here):
-    done = arena_here("attribute", "first", "kuhn_poker")
+    done = arena_here("bench", "attribute", "first", "kuhn_poker")
     assert done.returncode == 2
     assert "want a team of two seats at least" in " ".join(done.stderr.split())

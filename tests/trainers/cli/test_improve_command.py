@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from arena_trainers.runs.recipe import read_overrides, text_or_file
+from arena_trainers.runs.recipe import load_recipe, read_overrides
 
 ROOT = Path(__file__).parents[3]
 endpoint_of = runpy.run_path(str(ROOT / "tests" / "endpoint.py"))
@@ -77,7 +77,7 @@ def test_models_behind_an_endpoint_play_and_propose_within_a_budget(
                 tmp_path / "run",
                 "--json",
             ),
-            *("--max-tokens", "1000000", "--persona", "Old."),
+            *("--max-tokens", "1000000", "--prompt", "persona=Old."),
         )
         asked = [body["messages"][0]["content"] for body in server.requests]
     assert done.returncode == 0, done.stderr
@@ -105,8 +105,8 @@ def test_models_behind_an_endpoint_play_and_propose_within_a_budget(
             "want one policy, got 'past:runs/a'",
         ),
         (
-            ("random", "kuhn_poker", "--out", "a", "--persona", "@none.txt"),
-            "want --persona @FILE with a text, got '@none.txt'",
+            ("random", "kuhn_poker", "--out", "a", "--prompt", "persona=@none.txt"),
+            "want --prompt persona=@FILE with a text, got '@none.txt'",
         ),
     ],
 )
@@ -119,11 +119,20 @@ def test_mistakes_are_one_sentence(arguments, sentence, arena_here, tmp_path):
 
 def test_a_persona_is_a_text_or_a_file(tmp_path):
     (tmp_path / "text.txt").write_text("Stand from 17.\n")
-    assert text_or_file(f"@{tmp_path}/text.txt") == "Stand from 17."
-    assert text_or_file("You are bold.") == "You are bold."
-    assert text_or_file(None) is None
-    overrides = read_overrides(["--persona", f"@{tmp_path}/text.txt"])
-    assert overrides == {"persona": "Stand from 17."}
+    for persona, text in (
+        (f"@{tmp_path}/text.txt", "Stand from 17."),
+        ("You: bold.", "You: bold."),
+    ):
+        overrides = read_overrides(["--prompt", f"persona={persona}"])
+        assert overrides == {"persona": text}
+
+
+def test_a_recipe_reads_no_file_into_prompts(tmp_path):
+    """A stranger's recipe could show a secret to a model."""
+    (tmp_path / "secret.txt").write_text("secret")
+    persona = f"@{tmp_path}/secret.txt"
+    (tmp_path / "recipe.yaml").write_text(f"prompt: {{persona: '{persona}'}}")
+    assert load_recipe(str(tmp_path / "recipe.yaml")) == {"persona": persona}
 
 
 def test_a_folder_with_other_things_is_refused(tmp_path, arena_here) -> None:

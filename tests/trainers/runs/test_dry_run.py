@@ -250,7 +250,7 @@ def test_the_plan_counts_whole_models_of_roles_and_what_is_free(monkeypatch):
 
 
 def test_the_command_takes_options_and_says_what_is_wrong(arena_here, tmp_path):
-    done = arena_here("train", "--dry-run", "--num_layers", "1", cwd=tmp_path)
+    done = arena_here("train", "--dry-run", "--tiny.num_layers", "1", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "38,752; trained: all" in done.stdout
     other = [*("train", "qwen3-0.6b", "--dry-run"), "--max_steps", "7"]
@@ -272,7 +272,7 @@ def test_the_command_takes_options_and_says_what_is_wrong(arena_here, tmp_path):
         (["--games", "khun_poker", "--dry-run"], "did you mean 'kuhn_poker"),
         (["--learning_rat", "1", "--dry-run"], "did you mean 'learning_rate'?"),
         (["spiral", "--num_iterations", "0", "--dry-run"], "num_iterations of at least 1"),
-        (["qwen3-4b", "--lora_target_modules", "fc", "--dry-run"], "{'fc'} not found in"),
+        (["qwen3-4b", "--lora.target_modules", "fc", "--dry-run"], "{'fc'} not found in"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence(arguments, message, arena_here, tmp_path):

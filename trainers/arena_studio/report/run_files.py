@@ -155,7 +155,9 @@ def _run_files(
     if not config.is_file():
         missing.append("config.yaml: there is no configuration")
     if not sources:
-        missing.append("rollouts/: there are no training episodes (see --saved_groups)")
+        missing.append(
+            "rollouts/: there are no training episodes (see --callbacks saved_groups)"
+        )
     num_lines = sum(_num_lines(path) for _, path in _files_of_episodes(folder))
     num_bad = sum(len(file.bad) for file in stored)
     return RunFiles(

@@ -1,4 +1,4 @@
-"""The command `arena attribute`."""
+"""The command `arena bench attribute`."""
 
 from typing import Annotated
 
@@ -61,7 +61,7 @@ def attribute(
 
     For example:
 
-    arena attribute lm:runs/a/model "questions(protocol=debate)" --base lm:runs/a/start
+    arena bench attribute lm:runs/a/model "questions(protocol=debate)" --base lm:runs/a/start
     """
     from arena_eval.comparison import attributed, seats_table
     from arena_eval.matches import seeds_of

@@ -50,7 +50,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="SUITE",
-            help="A suite of arena board, or a YAML file. [default: transfer]",
+            help="A suite of arena bench board, or a YAML file. [default: transfer]",
         ),
     ] = None,
     games: Annotated[

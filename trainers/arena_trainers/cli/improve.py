@@ -34,7 +34,6 @@ from arena_trainers.cli.output import JsonOption, one_form, show
 from arena_trainers.cli.progress import interruptions
 from arena_trainers.cli.report import PAGE_NAME, REPORT_PAGE
 from arena_trainers.matchmaking import is_past
-from arena_trainers.runs.recipe import text_or_file
 from arena_wrappers import Policy, as_policy
 from arena_wrappers.policies.protocol import own_prompt
 from arena_wrappers.records import write_whole
@@ -95,16 +94,16 @@ def improve(
     Only the prompts of the policy's own seats contain the text.
 
     POLICY must read prompts: lm:PATH, api:MODEL@URL, vllm:URL, an agent of these, or module:name.
-    The first text is that of --persona, or empty. DIR gets text.txt (the current text),
+    The first text is the persona of --prompt, or empty. DIR gets text.txt (the current text),
     texts.jsonl (each finished step), report.html and the episodes of each round. After an
     interruption the same command continues. To play with the text, give
-    --persona @DIR/text.txt to any command.
+    --prompt persona=@DIR/text.txt to any command.
 
     For example:
 
     arena improve api:MODEL@http://localhost:8000/v1 kuhn_poker --against cfr --proposer api:MODEL@http://localhost:8000/v1 --max-tokens 2000000 --out runs/text
 
-    arena improve lm:models/small mini_hanabi --proposer api:MODEL --persona @notes.txt --out runs/hanabi
+    arena improve lm:models/small mini_hanabi --proposer api:MODEL --prompt persona=@notes.txt --out runs/hanabi
 
     arena improve my_player:play kuhn_poker --proposer openings --rounds 2 --out runs/openings
     """
@@ -119,9 +118,10 @@ def improve(
         env = read_env(game, params, max_turns)
         _check_folder(out)
         price_table = read_prices(prices) if prices else None
-        start = text_or_file(policy_options.persona) or ""
+        prompt = dict(policy_options.prompt)
+        start = prompt.pop("persona", "")
         # an option of the command would replace the texts
-        policy_options = replace(policy_options, persona=None)
+        policy_options = replace(policy_options, prompt=prompt)
         player, author, opponents = _players(
             policy_options, policy, proposer, against or [], env.game, timeout
         )
@@ -215,7 +215,7 @@ def _table(records: Sequence[Mapping[str, Any]], text: str, out: Path) -> Table:
     file = out / TEXT
     caption = f"race, confirmation: difference of mean returns from the text of that time\n{last}"
     if text:
-        caption += f"; play with {file}: --persona @{file}"
+        caption += f"; play with {file}: --prompt persona=@{file}"
     table = Table(
         title="texts", caption=caption, caption_justify="left", box=box.SIMPLE_HEAD
     )

@@ -146,7 +146,7 @@ def _write_played(source: Path, path: Path, num_episodes: int) -> None:
         raise ValueError(
             "want a folder with metrics.jsonl or results.jsonl, found neither in "
             f"{str(source)!r}; give the --output-dir of arena train, such as "
-            "runs/first, or the --out of arena tournament"
+            "runs/first, or the --out of arena bench tournament"
         )
     read_files = read_tournament if source.is_dir() else read_evaluation
     played_files = read_files(source, num_episodes)

@@ -1,4 +1,4 @@
-"""The commands of `arena serve`, and those that serve games: `mcp`, `openenv` and `web`."""
+"""The commands that serve games: `arena serve mcp`, `openenv` and `web`."""
 
 import os
 import secrets
@@ -18,15 +18,10 @@ from arena_trainers.cli.options import (
     MaxTurnsOption,
     ParamOption,
     PortOption,
-    group,
 )
 from arena_trainers.cli.ports import check_free
-from arena_trainers.cli.serve_policy import policy
-
-serve_app = group("serve", "Play in a browser; serve games or models.")
 
 
-@serve_app.command("mcp")
 def mcp(
     against: AgainstOption = None,
     host: HostOption = "127.0.0.1",
@@ -64,7 +59,6 @@ def mcp(
         uvicorn.run(app, host=host, port=port, log_level="warning", use_colors=False)
 
 
-@serve_app.command("openenv")
 def openenv(
     game: GameArgument,
     seat: Annotated[
@@ -181,10 +175,6 @@ def _opponents(against: list[str] | None) -> str | list[str]:
     return specs[0] if len(specs) == 1 else specs
 
 
-serve_app.command("policy")(policy)
-
-
-@serve_app.command("web")
 def web(
     against: Annotated[
         list[str] | None,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NO_ADAPTER = (
     "use_vllm plays snapshots, or several learners, only where LoRA adapters are trained, as an "
-    "engine for other weights would not fit beside the first; give --lora_r 16 (in Python "
+    "engine for other weights would not fit beside the first; give --lora r=16 (in Python "
     "peft_config), leave use_vllm out, or give lm: opponents"
 )
 

@@ -151,7 +151,7 @@ def check_warm_start(args: SelfPlay) -> None:
             "want warm_start_steps 0 under FSDP or DeepSpeed: the supervised start has "
             "not been tested with it; run it before, with arena train --max_steps 1 "
             "and no accelerate, and give the folder start/ of that run as --model with "
-            "--warm_start_steps 0"
+            "--warm_start steps=0"
         )
 
 
@@ -230,7 +230,7 @@ def half_precision_error(dtype: str, learning_rate: float) -> str:
     """The sentence of the checks before and after the model is loaded."""
     return (
         f"want float32 for weights that are trained directly, got {dtype}, which rounds "
-        f"an update of {learning_rate:g} away; train an adapter (--lora_r 16), or all "
+        f"an update of {learning_rate:g} away; train an adapter (--lora r=16), or all "
         "weights in float32 with passes in bfloat16 (--model_init_kwargs "
         "'{dtype: float32}' --bf16 true)"
     )

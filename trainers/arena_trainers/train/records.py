@@ -268,7 +268,7 @@ def _pay_before(
     if branching is not None:
         raise ValueError(
             "branch wants prompts that fit the model's context, got a longer one, at which "
-            "candidates cannot differ; give shorter prompts (--rules false, --history state), "
+            "candidates cannot differ; give shorter prompts (--prompt rules=false, --prompt history=state), "
             "a model with a longer context, or leave branch out"
         )
     turn = episode.turns[place]

@@ -148,37 +148,44 @@ class SelfPlay(TRLOptions):
     )
     reply_format: str = option(
         "answer",
+        mapping="prompt",
         group="Games and prompts",
         help="Reply format of the prompts.",
     )
     history: Literal["state", "transcript"] = option(
         "state",
+        mapping="prompt",
         group="Games and prompts",
         help="Prompts: 'state' or 'transcript'. The current state, or the whole "
         "episode.",
     )
     rules: bool = option(
         True,
+        mapping="prompt",
         group="Games and prompts",
         help="Whether prompts contain the rules.",
     )
     show_legal_actions: bool = option(
         True,
+        mapping="prompt",
         group="Games and prompts",
         help="Whether prompts list the legal actions.",
     )
     parsing: Literal["tolerant", "strict"] = option(
         "tolerant",
+        mapping="prompt",
         group="Games and prompts",
         help="How replies are read: 'tolerant' or 'strict'.",
     )
     persona: str = option(
         "",
+        mapping="prompt",
         group="Games and prompts",
         help="Who the player is, in a sentence before the rules.",
     )
     language: str = option(
         "en",
+        mapping="prompt",
         group="Games and prompts",
         help="Language of the prompts: 'en', 'de', 'es' or 'zh'. Other than 'en' only "
         "for tic_tac_toe, kuhn_poker, mini_hanabi, say_select and the iterated matrix "
@@ -186,27 +193,32 @@ class SelfPlay(TRLOptions):
     )
     system: str | None = option(
         None,
+        mapping="prompt",
         group="Games and prompts",
         help="Template of the system message, with {rules}, {format}; it may also "
         "name {persona} and {example}.",
     )
     turn: str | None = option(
         None,
+        mapping="prompt",
         group="Games and prompts",
         help="Template of the user message, with {text} and {legal}.",
     )
     again: str | None = option(
         None,
+        mapping="prompt",
         group="Games and prompts",
         help="Template of the request for another reply, with {fault}.",
     )
     date: str = option(
         DATE,
+        mapping="prompt",
         group="Games and prompts",
         help="The day that chat templates read as today, such as '2026-01-01'.",
     )
     reasoning_marks: list[str] | None = option(
         None,
+        mapping="prompt",
         group="Games and prompts",
         help="What begins and ends the model's reasoning, such as ['<think>', "
         "'</think>']. By default learned from the chat template. Empty: the model "
@@ -214,6 +226,7 @@ class SelfPlay(TRLOptions):
     )
     on_invalid: Literal["forfeit", "retry", "random"] = option(
         "forfeit",
+        mapping="prompt",
         group="Games and prompts",
         help="Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.",
     )
@@ -224,6 +237,7 @@ class SelfPlay(TRLOptions):
     )
     max_retries: int = option(
         2,
+        mapping="prompt",
         group="Games and prompts",
         help="Retries of a seat after an invalid reply.",
     )
@@ -281,6 +295,7 @@ class SelfPlay(TRLOptions):
     )
     flat_groups: Literal["keep", "drop"] = option(
         "keep",
+        mapping="select",
         group="Episodes and batch",
         help="Groups without spread: 'keep' or 'drop'. In these groups all "
         "trajectories of each seat have the same reward. Dropping selects data by its "
@@ -289,12 +304,14 @@ class SelfPlay(TRLOptions):
     max_replays: int = option(
         0,
         least=0,
+        mapping="select",
         group="Episodes and batch",
         help="Times that a flat group is played again. Then it is dropped.",
     )
     oversample: int = option(
         1,
         least=1,
+        mapping="select",
         group="Episodes and batch",
         help="Trajectories per trained one; clean wins are preferred. Clean are those "
         "with few invalid replies. This selects data; see "

@@ -112,7 +112,7 @@ policies: Registry[Policy] = Registry(
     max_number=10_000,
 )
 _ELSEWHERE = {
-    "past": "past:RUN works in arena eval, arena tournament and arena play; elsewhere give "
+    "past": "past:RUN works in arena eval, arena bench tournament and arena play; elsewhere give "
     "lm:PATH, or the policies of arena_trainers.matchmaking.snapshots.past_policies",
     "reward": "a reward model scores replies and gives none; write "
     "best_of:4(POLICY, reward:PATH)",
