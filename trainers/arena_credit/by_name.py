@@ -14,7 +14,7 @@ from arena_credit.needs import Needs, keeps_state, needs_of
 from arena_credit.pools import (
     Credit,
     check_choice,
-    check_finite,
+    check_finite_advantages,
     check_range,
     check_selected,
     warn_of_flat_pools,
@@ -137,12 +137,12 @@ def estimate(
             "one with with_report(advantage, pools, stats)"
         )
     advantage = live.scatter(result.advantage, own_tokens)
-    check_finite(own_name, advantage)
+    check_finite_advantages(own_name, advantage)
     check_selected(own_name, turns, advantage, own_tokens)
     if tokens and not own_tokens:
         credited = credit_within(live, result.advantage, within_turn)
         advantage = live.scatter(credited, per_token=True)
-        check_finite(own_name, advantage)
+        check_finite_advantages(own_name, advantage)
     warn_of_flat_pools(own_name, result.report)
     return result._replace(advantage=advantage)
 

@@ -9,8 +9,8 @@ from arena_envs import make_game
 from arena_envs.registry import expression
 from arena_trainers.matchmaking import (
     BaseMatchmaker,
+    EpisodeReturns,
     History,
-    Result,
     Start,
     against,
     make_matchmaker,
@@ -121,8 +121,8 @@ def test_the_opponent_that_wins_comes_more_often():
     """Three wins of three against step 0, three losses against step 10: with half a win in
     one episode before, rates of 3.5/4 and 0.5/4, so weights of 1 and 49."""
     matchmaker = Prioritised(every=10)
-    won = Result(GAME, ("self", "self@0"), (1.0, -1.0))
-    lost = Result(GAME, ("self@10", "self"), (1.0, -1.0))
+    won = EpisodeReturns(GAME, ("self", "self@0"), (1.0, -1.0))
+    lost = EpisodeReturns(GAME, ("self@10", "self"), (1.0, -1.0))
     matchmaker.update([won] * 3 + [lost] * 3, 10)
     assert matchmaker.win_rate(GAME, 0) == 3.5 / 4
     np.testing.assert_allclose(matchmaker.weights(GAME, [0, 10]), [1 / 50, 49 / 50])
@@ -132,7 +132,9 @@ def test_the_opponent_that_wins_comes_more_often():
 
 def test_a_learner_that_always_wins_meets_all_at_the_largest_power():
     matchmaker = Prioritised(every=10, power=100)
-    won = [Result(GAME, ("self", f"self@{step}"), (1.0, -1.0)) for step in (0, 10)]
+    won = [
+        EpisodeReturns(GAME, ("self", f"self@{step}"), (1.0, -1.0)) for step in (0, 10)
+    ]
     for _ in range(15):
         matchmaker.update(won * 128, 10)
     assert matchmaker.weights(GAME, [0, 10]).tolist() == [0.5, 0.5]
@@ -148,7 +150,7 @@ def test_psro_meets_snapshots_that_beat_each_other_in_a_circle_equally_often(met
     results = []
     for one, other in pairs:
         sign = 1.0 if (int(one[-1]), int(other[-1])) in beats else -1.0
-        results += [Result(GAME, (one, other), (sign, -sign))] * 16
+        results += [EpisodeReturns(GAME, (one, other), (sign, -sign))] * 16
     matchmaker.update(results, 2)
     assert matchmaker.matches(2) == []
     expected = [[0, 1, -1], [-1, 0, 1], [1, -1, 0]]

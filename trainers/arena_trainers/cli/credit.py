@@ -18,7 +18,7 @@ from arena_trainers.cli.output import print_tables
 
 if TYPE_CHECKING:
     from arena_credit.proofs.findings import Verdict
-    from arena_credit.testing import Evidence
+    from arena_credit.testing import EstimatorFindings
 
 
 credit_app = group("credit", "Check credit estimators, and choose one.")
@@ -68,7 +68,7 @@ def check(
     typer.echo(message if missing_columns else f"{message} and on the diagnostic games")
 
 
-def _tables(evidence: "Evidence") -> Iterable[Table]:
+def _tables(evidence: "EstimatorFindings") -> Iterable[Table]:
     from arena_credit.proofs.findings import has_chance
 
     findings = asdict(evidence.found)

@@ -156,7 +156,7 @@ def suggest(
         facts = facts_of(game, group)
         lines.append(f"{name}: {', '.join(facts.words().values())}")
         lines += _by_play(game, facts)
-        for game_advice in nearest(game, facts, advice.games):
+        for game_advice in nearest_games(game, facts, advice.games):
             lines += _suggested(game_advice, game, facts, used)
         lines.append("")
     for title, limits in advice.limits.items():
@@ -179,7 +179,7 @@ def _by_play(game: AnyGame, facts: Facts) -> list[str]:
     return lines
 
 
-def nearest(
+def nearest_games(
     game: AnyGame, facts: Facts, measured: Sequence[GameAdvice]
 ) -> list[GameAdvice]:
     """What was measured on the game itself, and on the games with most facts in common.

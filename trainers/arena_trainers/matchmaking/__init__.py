@@ -17,9 +17,9 @@ from arena_trainers.matchmaking.by_name import matchmakers as matchmakers
 from arena_trainers.matchmaking.history import History as History
 from arena_trainers.matchmaking.protocol import SELF as SELF
 from arena_trainers.matchmaking.protocol import BaseMatchmaker as BaseMatchmaker
+from arena_trainers.matchmaking.protocol import EpisodeReturns as EpisodeReturns
 from arena_trainers.matchmaking.protocol import Match as Match
 from arena_trainers.matchmaking.protocol import Matchmaker as Matchmaker
-from arena_trainers.matchmaking.protocol import Result as Result
 from arena_trainers.matchmaking.protocol import Seats as Seats
 from arena_trainers.matchmaking.protocol import Start as Start
 from arena_trainers.matchmaking.protocol import against as against

@@ -14,8 +14,9 @@ from arena_envs.game import check_int, check_number
 from arena_trainers.lm.backends.forward_pass import positions, reads_padding
 from arena_trainers.lm.backends.memory import chunks_by_length
 from arena_trainers.lm.backends.padding import left_padded
+from arena_trainers.lm.reward_model import PromptAndReply
 from arena_trainers.train.critics.networks import check_loss, value_networks
-from arena_trainers.train.critics.texts import Text, read_texts
+from arena_trainers.train.critics.texts import read_texts
 from arena_trainers.train.parts import CriticLoop
 from arena_trainers.train.records import TurnRecord
 
@@ -97,7 +98,7 @@ class UtteranceCritic:
         )
         return replace(with_state_values, action_value=turn_values[:num])
 
-    def _encoded(self, texts: Sequence[Text]) -> torch.Tensor:
+    def _encoded(self, texts: Sequence[PromptAndReply]) -> torch.Tensor:
         """float32[N, 2, H]: the last hidden state of each prompt, and of it with its reply."""
         device, most = self.trainer.args.device, self.trainer.forward.max_tokens
         states = torch.zeros(len(texts), 2, self.size, device=device)
