@@ -41,7 +41,7 @@ class YieldingOptions(NamedTuple):
 def _reads_no_values(draft: Draft) -> bool:
     name = with_options(draft.credit, {})[0]
     columns = credit.needed_columns(name, draft.within_turn)
-    return not {*critic_facts(draft.critic).columns} & {*columns}
+    return not {*critic_facts(draft.critic).supplies} & {*columns}
 
 
 def _takes_no_trees(draft: Draft) -> bool:
