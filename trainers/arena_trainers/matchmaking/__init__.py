@@ -1,11 +1,6 @@
 """Matchmaking: who plays each seat of each start, and who learns.
 
-| matchmaker | opponents of the policy that learns |
-|---|---|
-| `past_selves` | its snapshots, uniformly: a window of them, or all of its history |
-| `prioritised` | its snapshots, those that it loses to more often |
-| `psro` | its snapshots, by an equilibrium of the matches between them |
-| `mixture` | itself, its snapshots, bots, models and endpoints, by weights |
+docs/training.md lists them.
 
 `Matchmaker` is the protocol. The entry-point group `arena.matchmakers` names matchmakers of
 other distributions, and `arena_trainers.matchmaking.testing` checks them. A matchmaker that
