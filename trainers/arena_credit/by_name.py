@@ -4,6 +4,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -274,6 +275,16 @@ def claims_of(name: str | Estimator) -> Claims:
     """
     declared = getattr(find_estimator(name), "claims", None)
     return declared if isinstance(declared, Claims) else Claims()
+
+
+def paper_of(name: str | Estimator) -> str:
+    """The link to the paper of an estimator, the first in its docstring; "" without one.
+
+    >>> paper_of("rloo")
+    'https://arxiv.org/abs/2402.14740'
+    """
+    link = re.search(r"https://[^\s)>\]]+", docstring(name))
+    return link[0].rstrip(".,;") if link else ""
 
 
 def check_credit_options(name: str, options: Mapping[str, Any]) -> None:

@@ -139,8 +139,8 @@ def suggest(
 
     Finds the kind of each game by 40 random episodes: players, the most turns of a seat in
     these, rewards on the way, and whether play decides the length. A recipe also tells the
-    size of its groups. Prints the results on that game or on the most similar ones, and
-    lists what was not measured.
+    size of its groups. Prints the results on that game or on the most similar ones, the
+    estimators whose declarations fit, and what was not measured.
 
     Example: arena credit suggest --games tic_tac_toe,mini_hanabi
     """
@@ -153,7 +153,8 @@ def suggest(
             specs, used, group = _advised_games(games, recipe)
             rules = [(name, make_game(name, **params)) for name, params in specs]
         advice = read_advice(SHIPPED if directory is None else directory / FILE)
-    for line in suggestions(rules, advice, used, group):
+        lines = suggestions(rules, advice, used, group)
+    for line in lines:
         typer.echo(line)
 
 
