@@ -299,7 +299,7 @@ Options are discount, pool, scale, ddof, eps, baseline
     _check(find_estimator(name), name_of(name), options)
 
 
-def docstring(name: str) -> str:
+def docstring(name: str | Estimator) -> str:
     """The docstring of an estimator; "" if it has none.
 
     Raises:
