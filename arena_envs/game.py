@@ -62,6 +62,7 @@ MAX_TEXT = 20_000  # characters of an observation's text or of an utterance
 Kind = Literal["competitive", "cooperative", "mixed"]
 Information = Literal["perfect", "imperfect"]
 Pays = Literal["end", "on_the_way"]
+InfosetKey = tuple[int, Hashable]  # seat, its information state
 SPLITS = ("train", "test")  # of instances, see `Game.instances`
 
 S = TypeVar("S", bound=Hashable)

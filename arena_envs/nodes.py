@@ -33,7 +33,7 @@ from arena_envs.game import (
 MAX_NODES = 10_000  # of a game
 Content = Literal["all", "features", "text"]  # of an observation
 
-View = tuple[Vector, Mask | None]
+VectorView = tuple[Vector, Mask | None]
 
 
 class Node:
@@ -84,7 +84,7 @@ class Node:
             self.cumulative = list(accumulate(chances))
         self.played = False
         self.children: dict[Any, Node] = {}
-        self.views: list[View | None] = [None] * game.num_players
+        self.views: list[VectorView | None] = [None] * game.num_players
         self.texts: list[str | None] = [None] * game.num_players
         self.legal_texts: tuple[str, ...] | None = None
 
@@ -128,7 +128,7 @@ class Graph:
             child = node.children[action] = self.visit(state)
         return child
 
-    def view(self, node: Node, seat: int) -> View:
+    def view(self, node: Node, seat: int) -> VectorView:
         """Features and action mask of a node for a seat; callers must not change them."""
         view = node.views[seat]
         if view is None:

@@ -10,7 +10,7 @@ from arena_envs.game import AnyGame
 from arena_envs.registration import GameInfo
 from arena_envs.scenes import scene_of, svg
 from arena_wrappers import PromptWrapper, make_policy, play, turn_states
-from arena_wrappers.prompts.pages import title_of
+from arena_wrappers.prompts.pages import page_title
 from build_games import stems_of
 
 HEAD = """\
@@ -60,7 +60,7 @@ def _facts(info: GameInfo, game: AnyGame) -> tuple[str, str, str, str]:
 
 def card(info: GameInfo, game: AnyGame, page: str, facts: dict[str, str]) -> str:
     """A game in the gallery, as HTML around a link in Markdown."""
-    title = html.escape(title_of(game))
+    title = html.escape(page_title(game))
     facts_text = f"{facts['kind']}, players: {facts['players']}, {facts['information']} information"
     return (
         f'<div class="card" markdown="1" data-facts="{html.escape(json.dumps(facts))}">\n'

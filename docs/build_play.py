@@ -16,9 +16,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import arena_envs
 from arena_envs.solvers import TooLarge
-from arena_eval.move_values import TOO_LARGE, Search, Table, source_of
+from arena_eval.move_values import TOO_LARGE, MoveValueTable, Search, source_of
 from arena_studio.web.app import FOLDER, style
-from arena_studio.web.games import listed, opponents_of
+from arena_studio.web.games import listed, offered_opponents
 
 ROOT = Path(__file__).parents[1]
 SOURCES = Path(__file__).with_name("play")
@@ -87,7 +87,7 @@ def offers() -> dict[str, Any]:
     values_by_id = {id: kept_values(id) for id in games}
     return {
         "games": list(games.values()),
-        "opponents": {id: list(opponents_of(id)) for id in games},
+        "opponents": {id: list(offered_opponents(id)) for id in games},
         "values": {
             id: values for id, values in values_by_id.items() if values is not None
         },
@@ -103,7 +103,7 @@ def kept_values(id: str) -> Any:
         return TOO_LARGE
     if isinstance(source, Search):
         return None
-    if isinstance(source, Table):
+    if isinstance(source, MoveValueTable):
         rows = {repr(key): list(map(_number, row)) for key, row in source.rows.items()}
         policy = {
             repr(key): list(map(float, row)) for key, row in source.policy.items()

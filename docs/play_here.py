@@ -13,7 +13,7 @@ from arena_envs import make_game
 from arena_envs.bots.solved import Tabular
 from arena_envs.game import AnyGame
 from arena_envs.nodes import Chance, graph_of
-from arena_eval.move_values import MoveSolver, Source, Table
+from arena_eval.move_values import MoveSolver, MoveValueTable, Source
 from arena_studio.web.views import action_text, frames, seen, values_at
 from arena_wrappers.policies import (
     BotPolicy,
@@ -232,7 +232,7 @@ class Tables:
         if (game, name) not in self._policies:
             made = make_policy(name)
             source, _ = self._solver(game)
-            if name == "cfr" and isinstance(source, Table):
+            if name == "cfr" and isinstance(source, MoveValueTable):
                 made = BotPolicy(Tabular(source.policy), name)
             self._policies[game, name] = made
         return self._policies[game, name]
@@ -303,7 +303,7 @@ def _source(game: AnyGame, kept: Any) -> Source:
     }
     values: Any = Rows(nan)
     chances: Any = Rows(policy)
-    table = Table(game, values, chances, "", accuracy)
+    table = MoveValueTable(game, values, chances, "", accuracy)
     table.reference = reference
     return table
 

@@ -534,7 +534,7 @@ def of_checkpoints(folder: Path) -> None:
 
 def of_endpoints(folder: Path) -> None:
     """Answers of a model's server, and the calls of tools that a model writes."""
-    from arena_trainers.lm.backends.server import Server
+    from arena_trainers.lm.backends.server import JSONServer
     from arena_wrappers.policies.agents.tool_use import _tool_answer
     from arena_wrappers.policies.client import Client
 
@@ -551,7 +551,9 @@ def of_endpoints(folder: Path) -> None:
             answer = SimpleNamespace(status=status, content=content, headers={})
             line: Any = SimpleNamespace(ask=lambda *_, answer=answer: answer)
             tried(client._once, "POST", "/chat", {}, 1e12, line)
-            tried(Server._parse_answer, SimpleNamespace(url=""), "/a", status, content)
+            tried(
+                JSONServer._parse_answer, SimpleNamespace(url=""), "/a", status, content
+            )
     seen = SimpleNamespace(legal=["pass", "bet"], seed=0, seat=0)
     for call in mutants({"name": "calculate", "arguments": {"expression": "1 + 1"}}):
         tried(_tool_answer, seen, json.dumps(call))

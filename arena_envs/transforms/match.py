@@ -25,7 +25,7 @@ class MatchState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Match(Transform):
+class MatchOfGames(Transform):
     """`match:N(game)`: N games of the same players, each with a result, as one episode.
 
     What a seat learned stays with it: its texts and information states hold how earlier games

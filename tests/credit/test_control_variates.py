@@ -43,7 +43,7 @@ def with_slopes(turns, shrinkage=ALWAYS):
 
 def one_fold(rows, starts, group):
     """A block all of whose rows are in the regression of the only fold."""
-    return slope_module.Block(
+    return slope_module.TurnBlock(
         np.arange(rows), np.array(starts), np.array(group), np.ones((1, rows))
     )
 

@@ -13,7 +13,7 @@ import torch
 
 import arena_credit as credit
 from arena_credit.hooks.openrlhf import install
-from arena_credit.hooks.rows import Trajectory, TurnCredit
+from arena_credit.hooks.rows import StatefulEstimator, Trajectory
 from arena_credit.hooks.skyrl import WithoutPadding, step_advantages, stepwise
 from arena_credit.hooks.trl import row_advantages
 from arena_credit.hooks.verifiers import annotate
@@ -38,16 +38,16 @@ def test_hooks_import_no_framework():
 
 def test_a_wrong_estimator_or_option_is_refused_at_once():
     with pytest.raises(ValueError, match="no estimator 'mras'"):
-        TurnCredit("mras")
+        StatefulEstimator("mras")
     with pytest.raises(ValueError, match="did you mean 'discount'"):
-        TurnCredit("mars", discont=0.9)
+        StatefulEstimator("mars", discont=0.9)
     with pytest.raises(ValueError, match="'hapo', which credits tokens"):
-        TurnCredit("hapo")
+        StatefulEstimator("hapo")
 
 
 def test_an_estimator_keeps_its_state_and_knows_seats_by_name():
     """`rae` with decay 0.5: the second batch has the baselines 0.5 · 4 and 0.5 · -4."""
-    rae = TurnCredit("rae", decay=0.5)
+    rae = StatefulEstimator("rae", decay=0.5)
     first = [Trajectory([4.0], "a", "x", 0), Trajectory([-4.0], "a", "y", 0)]
     assert rae(first) == [[4.0], [-4.0]]
     assert rae([t._replace(group="b") for t in first[::-1]]) == [[-2.0], [2.0]]
@@ -119,25 +119,25 @@ def test_step_wise_rows_of_skyrl_keep_the_rewards_of_early_steps():
     # first episode 3 - 1, then 0 - 1; the other 1 - (3 + 0) / 2
     assert found.tolist() == [[2, 2], [-1, 0], [-0.5, -0.5], [0, 0]]
     with pytest.raises(ValueError, match="to end its trajectory"):
-        step_advantages(TurnCredit("rloo"), [1.0], [False], ["a"])
+        step_advantages(StatefulEstimator("rloo"), [1.0], [False], ["a"])
 
 
 def test_a_row_of_trl_that_nothing_scored_is_in_no_baseline():
     totals = [1.0, float("nan"), 4.0, 2.0, 2.0, 5.0]
     turn_rewards = [None, None, [3.0, 0.0], None, None, None]
     found = row_advantages(
-        TurnCredit("rloo"), totals, turn_rewards, [1, 2, 2, 1, 1, 1], 3
+        StatefulEstimator("rloo"), totals, turn_rewards, [1, 2, 2, 1, 1, 1], 3
     )
     assert found == [[-3.0], [0.0, 0.0], [3.0, 3.0], [-1.5], [-1.5], [3.0]]
     with pytest.raises(ValueError, match="each of 2 turns"):
-        row_advantages(TurnCredit("rloo"), [1.0], [[1.0]], [2], 1)
+        row_advantages(StatefulEstimator("rloo"), [1.0], [[1.0]], [2], 1)
 
 
 def test_the_total_that_trl_maximizes_is_credited_whatever_turn_rewards_say():
     """The last turn that is trained is paid what those before it were not."""
     for turn_rewards in ([1.0, 1.0], [1.0, 1.0, 9.0]):
         (found, _) = row_advantages(
-            TurnCredit("mars_loo"), [5.0, 0.0], [turn_rewards, None], [2, 1], 2
+            StatefulEstimator("mars_loo"), [5.0, 0.0], [turn_rewards, None], [2, 1], 2
         )
         assert found == [5.0, 4.0]
 
@@ -213,7 +213,10 @@ def by_steps(rewards):
     counts = [len(own) for own in rewards]
     ends = [k == n - 1 for n in counts for k in range(n)]
     flat = step_advantages(
-        TurnCredit("mars_loo"), np.concatenate(rewards), ends, ["g"] * sum(counts)
+        StatefulEstimator("mars_loo"),
+        np.concatenate(rewards),
+        ends,
+        ["g"] * sum(counts),
     )
     return np.split(np.array(flat), np.cumsum(counts)[:-1])
 
@@ -221,7 +224,7 @@ def by_steps(rewards):
 def by_rows(rewards, num_generations):
     """`row_advantages` in the signature "trl" of `audit`."""
     rows = row_advantages(
-        TurnCredit("rloo"),
+        StatefulEstimator("rloo"),
         rewards.tolist(),
         [None] * len(rewards),
         [1] * len(rewards),

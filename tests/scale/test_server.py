@@ -19,7 +19,7 @@ if not is_installed("vllm"):
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.engines import transfer, weights
-from arena_trainers.lm.backends.server import Server, ServerError
+from arena_trainers.lm.backends.server import JSONServer, ServerError
 from arena_trainers.runs.mappings import typed_words
 
 pytestmark = pytest.mark.filterwarnings("default")  # vLLM and what it imports warn
@@ -103,7 +103,7 @@ def test_vllm_takes_what_the_trainer_tells_of_nccl_and_ipc(vllm):
     accelerator = SimpleNamespace(num_processes=1)
     trainer = SimpleNamespace(args=args, accelerator=accelerator)
     nccl, ipc = (
-        make(trainer, Server(vllm.url))
+        make(trainer, JSONServer(vllm.url))
         for make in (transfer._nccl_init, transfer._ipc_init)
     )
     assert (nccl.backend, nccl.world_size, nccl.is_sender) == ("nccl", 2, True)
@@ -113,13 +113,13 @@ def test_vllm_takes_what_the_trainer_tells_of_nccl_and_ipc(vllm):
 
 def skip_the_weights(monkeypatch):
     """The mutant: the server is told to load weights, and does not."""
-    post = Server.post
+    post = JSONServer.post
 
     def skipped(self, path, body=None):
         skips = path == "/collective_rpc" and body["method"] == "reload_weights"
         return None if skips else post(self, path, body)
 
-    monkeypatch.setattr(Server, "post", skipped)
+    monkeypatch.setattr(JSONServer, "post", skipped)
 
 
 def test_without_the_weights_the_check_fails(make_trainer, monkeypatch):
@@ -150,7 +150,7 @@ def test_an_adapter_is_served_beside_its_base(make_trainer, vllm):
     lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
     trainer = make_trainer(peft_config=lora)
     check_in_step(trained(trainer))
-    served = Server(vllm.url).get("/v1/models")["data"]
+    served = JSONServer(vllm.url).get("/v1/models")["data"]
     names = [Path(model["id"]).name for model in served if model["parent"]]
     assert names == ["step-4"]
     prompts = PLAYED.prompts_of(trainer.policy, 4)

@@ -54,7 +54,9 @@ value: the seat's share of the team's return with the policy less that with the 
 brackets: 95 % intervals over n seeds"""
 
 Record = dict[str, Any]
-Step = tuple[int, frozenset[int], float]  # seat, coalition that it joins, weight
+CoalitionStep = tuple[
+    int, frozenset[int], float
+]  # seat, coalition that it joins, weight
 
 
 def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:
@@ -321,9 +323,9 @@ def _luck_cells(record: Mapping[str, Any]) -> list[str]:
     return [f"{record['adjusted']:z.3f} ({ends})", f"{record['games_saved']:.1f}"]
 
 
-def steps_of(
+def coalition_steps(
     seats: Sequence[int], num_permutations: int | None, seed: int
-) -> list[Step]:
+) -> list[CoalitionStep]:
     """Seats, the coalitions that they join, and weights: all, or sampled orders of a seed."""
     m = len(seats)
     if num_permutations is None:
@@ -381,7 +383,7 @@ def attributed(
         )
     players = [prepared(spec, env.game) for spec in policies]
     wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **prompt_options})
-    steps = {seed: steps_of(team, num_permutations, seed) for seed in seeds}
+    steps = {seed: coalition_steps(team, num_permutations, seed) for seed in seeds}
     pairs = ((seed, j, j | {s}) for seed, joins in steps.items() for s, j, _ in joins)
     keys = [*dict.fromkeys((seed, c) for seed, *both in pairs for c in both)]
     team_returns = _paid(players, keys, wrapper, prompt_options, team, timeout)
@@ -429,7 +431,10 @@ def _paid(
 
 
 def _share(
-    seat: int, seed: int, steps: Sequence[Step], team_returns: Mapping[Any, float]
+    seat: int,
+    seed: int,
+    steps: Sequence[CoalitionStep],
+    team_returns: Mapping[Any, float],
 ) -> float:
     """The value of a seat in a seed, by the returns of coalitions."""
     joins = [(joined, weight) for s, joined, weight in steps if s == seat]

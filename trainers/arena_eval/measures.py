@@ -50,7 +50,7 @@ from arena_envs.game import (
     possible_outcomes,
 )
 from arena_envs.registry import Registry, broken
-from arena_envs.solvers import InfosetTable, Key, TooLarge, information_states
+from arena_envs.solvers import InfosetKey, InfosetTable, TooLarge, information_states
 from arena_envs.solvers.enumeration import Memory
 from arena_eval.baselines import MAX_SOLVED_STATES
 from arena_eval.exploit import SHORT, is_tabular, tabular, want_enumerable
@@ -69,7 +69,7 @@ from arena_wrappers.prompts import after_reasoning
 T = TypeVar("T")
 Episodes = Sequence[Episode]
 Found = dict[str, Estimate]
-Posteriors = dict[Key, dict[str, float]]
+Posteriors = dict[InfosetKey, dict[str, float]]
 BLOCKS = 100  # observations of the jackknife; further episodes share one
 NUM_SHUFFLES = 100
 NUM_POSITIONS = 8  # of `choice_bias`

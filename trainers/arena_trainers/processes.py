@@ -44,7 +44,7 @@ def _patient_group() -> Any:
     return dist.new_group(backend="gloo", timeout=PATIENCE)
 
 
-def share_of(items: Sequence[Value]) -> Sequence[Value]:
+def process_share(items: Sequence[Value]) -> Sequence[Value]:
     """The items that are this process's to do."""
     if num_processes() == 1:
         return items

@@ -15,7 +15,7 @@ import torch
 from arena_envs.registry import split
 from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.options import PolicyOptions
-from arena_trainers.data import Completion, ReplyPart, columns
+from arena_trainers.data import Completion, ReplyPart, columns_of_row
 from arena_trainers.lm import BestOfPolicy, RewardModel, best_of
 from arena_trainers.runs import check_policies, tiny_tokenizer
 from arena_trainers.runs.checks.preflight import check_opponents
@@ -113,7 +113,7 @@ def test_replies_without_tokens_are_encoded_as_rows_to_train_on(
         prompt=requests[0].messages,
         completion=[ReplyPart(said, None)],
     )
-    wanted = columns(row, reward.chat)
+    wanted = columns_of_row(row, reward.chat)
     found = reward.encode(requests[0].messages, said)
     assert found == (wanted["prompt_ids"], wanted["completion_ids"])
     spec = f"best_of:2(noisy:0.5(random), reward:{reward_folder})"

@@ -22,7 +22,7 @@ from arena_trainers.engines import transfer, weights
 from arena_trainers.lm import adapter_base
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.served import read_served_model
-from arena_trainers.lm.backends.server import Server, ServerError
+from arena_trainers.lm.backends.server import JSONServer, ServerError
 from arena_trainers.lm.backends.server_backend import ServerBackend
 from arena_trainers.lm.backends.sglang import SERVERS
 from arena_trainers.lm.backends.transformers import TransformersBackend
@@ -293,7 +293,7 @@ def vllm(start):
 
 @pytest.fixture
 def backend(vllm):
-    server = Server(vllm.url, timeout=5)
+    server = JSONServer(vllm.url, timeout=5)
     made = ServerBackend(server, read_served_model(server))
     made.version = "default"
     return made
@@ -337,7 +337,7 @@ def test_many_requests_are_in_flight_and_no_more_than_allowed(backend, vllm):
         return answer
 
     vllm.faults["/v1/completions"] = wait
-    backend.server = Server(vllm.url, timeout=5, in_flight=8)
+    backend.server = JSONServer(vllm.url, timeout=5, in_flight=8)
     vllm.lines.clear()
     backend.generate([[4, 5]] * 16, range(16), SAMPLING)
     assert vllm.paths.count("/v1/completions") == 16
@@ -471,7 +471,7 @@ class Client:
     """As vLLM's `HTTPVLLMWeightSyncClient`."""
 
     def __init__(self, url, timeout):
-        self.server = Server(url, timeout)
+        self.server = JSONServer(url, timeout)
 
     def init_weight_transfer_engine(self, init_info):
         self.server.post("/init_weight_transfer_engine", {"init_info": init_info})
@@ -641,7 +641,7 @@ def test_sglang_has_the_weights_of_each_step(make, start, lora):
 
 def test_what_sglang_cannot_give_is_refused(start):
     sglang = start(SGLangStandIn)
-    server = Server(sglang.url, timeout=5)
+    server = JSONServer(sglang.url, timeout=5)
     made = SERVERS["sglang"](server, read_served_model(server))
     with pytest.raises(ServerError, match="has no weights of this run yet"):
         made.generate([[4, 5]], [0], SAMPLING)

@@ -9,10 +9,10 @@ from arena_credit.batch import Bools, Floats, Ints
 from arena_credit.claims import UNBIASED, claims
 from arena_credit.estimators.levels import levels
 from arena_credit.estimators.slopes import (
-    Block,
     Columns,
     Shrinkage,
     Slopes,
+    TurnBlock,
     common_slope,
     fit,
     predict,
@@ -207,7 +207,7 @@ class _Seat(NamedTuple):
     unit: float
     surprise: Floats
     square: Floats
-    blocks: list[Block]
+    blocks: list[TurnBlock]
     numbers: Ints
 
     @property
@@ -335,7 +335,7 @@ def _seats(
 
 def _blocks(
     turn: Ints, group: Ints, tree: Ints, fold: Ints, num_folds: int
-) -> tuple[list[Block], Ints]:
+) -> tuple[list[TurnBlock], Ints]:
     """The rows of each turn, group by group; and the numbers of the turns."""
     order = np.lexsort((tree, group, turn))
     numbers, begins = np.unique(turn[order], return_index=True)
@@ -344,7 +344,7 @@ def _blocks(
         new = np.diff(group[rows], prepend=group[rows[0]] - 1) != 0
         training = fold[rows] != np.arange(num_folds)[:, None]
         blocks.append(
-            Block(
+            TurnBlock(
                 rows=rows,
                 starts=np.flatnonzero(new),
                 group=np.cumsum(new) - 1,
@@ -529,7 +529,11 @@ def _mean_square(seat: _Seat) -> Floats:
 
 
 def _of_block(
-    seat: _Seat, block: Block, turn: int, sums: _SurpriseColumns, least_square: Floats
+    seat: _Seat,
+    block: TurnBlock,
+    turn: int,
+    sums: _SurpriseColumns,
+    least_square: Floats,
 ) -> Columns:
     """The columns of the regression of one turn: choices, what was paid, past, other seats."""
     rows, num_folds, num_choices = block.rows, seat.num_folds, seat.surprise.shape[1]

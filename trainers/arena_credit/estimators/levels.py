@@ -24,7 +24,7 @@ from arena_credit.batch import Floats, Ints
 from arena_credit.estimators.slopes import (
     HUGE,
     TINY,
-    Block,
+    TurnBlock,
     mean_and_spread,
 )
 
@@ -46,7 +46,7 @@ class Variances(NamedTuple):
 
 
 def levels(
-    values: Sequence[Floats], blocks: Sequence[Block], tree: Ints, fold: Ints
+    values: Sequence[Floats], blocks: Sequence[TurnBlock], tree: Ints, fold: Ints
 ) -> list[Floats]:
     """The level of each row of each turn, of other trees; 0 where there are none.
 
@@ -80,7 +80,7 @@ class _Squares(NamedTuple):
     groups: Floats
 
 
-def _squares(values: Floats, block: Block) -> _Squares:
+def _squares(values: Floats, block: TurnBlock) -> _Squares:
     """Of the training rows of each fold; groups may have unequal sizes."""
     size = np.add.reduceat(block.training, block.starts, axis=1)
     sums = np.add.reduceat(values * block.training, block.starts, axis=1)
@@ -102,7 +102,7 @@ def _squares(values: Floats, block: Block) -> _Squares:
     )
 
 
-def _variances(values: Sequence[Floats], blocks: Sequence[Block]) -> Variances:
+def _variances(values: Sequence[Floats], blocks: Sequence[TurnBlock]) -> Variances:
     """Components of variance; those of thin turns lean on the median over turns.
 
     Of two groups, τ² needs a large F statistic to count. One pair of equal values is little
@@ -153,7 +153,10 @@ def _median(values: Floats, weight: Floats) -> Floats:
 
 
 def _seat_means(
-    values: Sequence[Floats], blocks: Sequence[Block], tree: Ints, variances: Variances
+    values: Sequence[Floats],
+    blocks: Sequence[TurnBlock],
+    tree: Ints,
+    variances: Variances,
 ) -> tuple[Floats, Floats]:
     """The seat's mean without each tree, float64[K, trees]; and which others there are.
 
@@ -186,7 +189,7 @@ def _by_tree(values: Floats, tree: Ints, num_trees: int) -> Floats:
 
 def _of_turn(
     values: Floats,
-    block: Block,
+    block: TurnBlock,
     tree: Ints,
     fold: Ints,
     variances: Variances,

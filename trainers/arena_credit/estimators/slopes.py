@@ -39,7 +39,7 @@ class Shrinkage(NamedTuple):
     freedom: float = 2.0
 
 
-class Block(NamedTuple):
+class TurnBlock(NamedTuple):
     """The rows of one turn of a seat, group by group.
 
     rows: int64[n], places among the rows of the seat. starts: int64[G], first row of each
@@ -112,7 +112,7 @@ class Regression(NamedTuple):
 def fit(
     values: Floats,
     columns: Columns,
-    block: Block,
+    block: TurnBlock,
     shrinkage: Shrinkage,
     slopes_before: Floats,
 ) -> Regression:
@@ -179,7 +179,7 @@ def fit(
 
 
 def _add_ridge(
-    products: Floats, columns: Columns, centre: Floats, block: Block, num: Floats
+    products: Floats, columns: Columns, centre: Floats, block: TurnBlock, num: Floats
 ) -> None:
     """Adds to the squares of each column, in place: `RIDGE` rows, and what chance left out.
 

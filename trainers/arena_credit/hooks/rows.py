@@ -43,7 +43,7 @@ class Trajectory(NamedTuple):
     episode: Hashable | None = None
 
 
-class TurnCredit:
+class StatefulEstimator:
     """An estimator with its options, which keeps its state from batch to batch.
 
     Args:
@@ -159,7 +159,7 @@ def turn_of_tokens(mask: Bools, ends: Bools | None = None) -> Ints:
 
 
 def token_advantages(
-    credit: TurnCredit, rewards: Floats, mask: Bools, groups: Sequence[Hashable]
+    credit: StatefulEstimator, rewards: Floats, mask: Bools, groups: Sequence[Hashable]
 ) -> Floats:
     """float64[B, L]: for each token that the model wrote, the advantage of its turn; else 0.
 

@@ -29,8 +29,8 @@ import numpy as np
 
 from arena_credit.by_name import Estimator
 from arena_credit.hooks.rows import (
+    StatefulEstimator,
     Trajectory,
-    TurnCredit,
     paid_by_turn,
     turn_of_tokens,
 )
@@ -41,10 +41,10 @@ def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> ty
 
     Args:
         trainer: `GRPOTrainer`, or a class derived from it.
-        estimator: as for `TurnCredit`.
+        estimator: as for `StatefulEstimator`.
         **options: of the estimator.
     """
-    credit = TurnCredit(estimator, **options)
+    credit = StatefulEstimator(estimator, **options)
 
     class CreditTrainer(trainer):  # type: ignore[misc]  # a class of the user's
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -98,7 +98,7 @@ def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> ty
 
 
 def row_advantages(
-    credit: TurnCredit,
+    credit: StatefulEstimator,
     totals: list[float],
     turn_rewards: list[Any],
     num_turns: list[int],
@@ -133,17 +133,17 @@ def row_advantages(
 def use_async(estimator: str | Estimator, **options: Any) -> None:
     """Gives the estimator to every `AsyncRolloutWorker` that starts from now on.
 
-    Arguments are those of `TurnCredit`.
+    Arguments are those of `StatefulEstimator`.
     """
     from trl.experimental.async_grpo.async_rollout_worker import AsyncRolloutWorker
 
-    credit = TurnCredit(estimator, **options)
+    credit = StatefulEstimator(estimator, **options)
     # a partial, which reaches the spawned process with its estimator
     loop: Any = partial(credit_loop, credit=credit)
     AsyncRolloutWorker._loop_cls = loop
 
 
-def credit_loop(*, credit: TurnCredit, **kwargs: Any) -> Any:
+def credit_loop(*, credit: StatefulEstimator, **kwargs: Any) -> Any:
     """TRL's rollout loop with the advantages of an estimator, built in the process that plays.
 
     Args:
@@ -164,7 +164,7 @@ def credit_loop(*, credit: TurnCredit, **kwargs: Any) -> Any:
 
 
 def credited_rows(
-    credit: TurnCredit, conversations: Sequence[Sequence[Any]]
+    credit: StatefulEstimator, conversations: Sequence[Sequence[Any]]
 ) -> list[Any]:
     """The training rows of a group, split where a row's turns have different advantages.
 

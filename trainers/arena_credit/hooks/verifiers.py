@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from arena_credit.by_name import Estimator
-from arena_credit.hooks.rows import Trajectory, TurnCredit, paid_by_turn
+from arena_credit.hooks.rows import StatefulEstimator, Trajectory, paid_by_turn
 
 
 def annotate(
@@ -26,16 +26,18 @@ def annotate(
 
     Args:
         episodes: of verifiers; all are one batch.
-        estimator: as for `TurnCredit`.
+        estimator: as for `StatefulEstimator`.
         **options: of the estimator.
 
     Raises:
         ValueError: a trace has a wrong number of turn rewards; or as `estimate`.
     """
-    write(TurnCredit(estimator, **options), episodes)
+    write(StatefulEstimator(estimator, **options), episodes)
 
 
-def write(credit: TurnCredit, episodes: Iterable[Any], group: Hashable = None) -> None:
+def write(
+    credit: StatefulEstimator, episodes: Iterable[Any], group: Hashable = None
+) -> None:
     """`annotate` with a stateful estimator; with `group`, all episodes are in this group."""
     replies_of, trajectories = [], []
     for number, episode in enumerate(episodes):

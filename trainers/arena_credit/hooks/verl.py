@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from arena_credit.by_name import BUILT_IN, Estimator, needed_columns, per_token
-from arena_credit.hooks.rows import PROVIDED, TurnCredit, token_advantages
+from arena_credit.hooks.rows import PROVIDED, StatefulEstimator, token_advantages
 
 
 class AdvantageEstimator:
@@ -29,7 +29,7 @@ class AdvantageEstimator:
     """
 
     def __init__(self, estimator: str | Estimator, **options: Any) -> None:
-        self.credit = TurnCredit(estimator, **options)
+        self.credit = StatefulEstimator(estimator, **options)
 
     def __call__(
         self,

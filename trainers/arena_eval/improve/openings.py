@@ -17,7 +17,7 @@ MAX_SITUATION = (
 )
 
 
-class Rule(NamedTuple):
+class OpeningRule(NamedTuple):
     """The best first action in a situation.
 
     Attributes:
@@ -71,15 +71,15 @@ class OpeningsProposer:
         return [*dict.fromkeys(texts)][:num_texts]
 
 
-Returns = dict[str, dict[str, list[float]]]  # by situation and first action
+ActionReturns = dict[str, dict[str, list[float]]]  # by situation and first action
 
 
 def _first_returns(
     game: AnyGame, played: Iterable[PlayedEpisode]
-) -> tuple[Returns, Returns]:
+) -> tuple[ActionReturns, ActionReturns]:
     """The returns after first actions, by situation and by seat."""
-    by_situation: Returns = defaultdict(lambda: defaultdict(list))
-    by_seat: Returns = defaultdict(lambda: defaultdict(list))
+    by_situation: ActionReturns = defaultdict(lambda: defaultdict(list))
+    by_seat: ActionReturns = defaultdict(lambda: defaultdict(list))
     for episode, seats in played:
         states = turn_states(episode, game)
         for turn, state in zip(episode.turns, states, strict=True):
@@ -94,7 +94,7 @@ def _first_returns(
     return by_situation, by_seat
 
 
-def rules_of(returns: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Rule]:
+def rules_of(returns: Mapping[str, Mapping[str, Sequence[float]]]) -> list[OpeningRule]:
     """A rule for each situation with several first actions, the largest gap first.
 
     >>> rules_of({"hold K": {"bet": [1.0] * 5, "pass": [0.0] * 5, "fold": [9.0]}})[0].action
@@ -113,11 +113,11 @@ def rules_of(returns: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Rule]
         others = [x for action in known if action != best for x in known[action]]
         mean = fmean(known[best])
         gap = mean - fmean(others)
-        rules.append(Rule(situation, best, mean, len(known[best]), gap))
+        rules.append(OpeningRule(situation, best, mean, len(known[best]), gap))
     return sorted(rules, key=lambda rule: (-rule.gap, rule.situation))
 
 
-def _text_of(rules: Sequence[Rule]) -> str:
+def _text_of(rules: Sequence[OpeningRule]) -> str:
     """As many rules as a text may hold."""
     lines = ["Rules of thumb for your first action, from games that were played:"]
     for rule in rules:

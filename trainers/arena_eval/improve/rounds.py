@@ -22,7 +22,7 @@ from arena_eval.improve.proposers import (
     Tried,
     check_reads_prompts,
 )
-from arena_eval.improve.rows import TEXT, Row, RunRows
+from arena_eval.improve.rows import STAGES, TEXT, ImproveRow, ImproveStage, RunRows
 from arena_eval.improve.text_policy import TextPolicy, check_shows_persona, with_text
 from arena_eval.improve.texts import safe_text
 from arena_eval.improve.transcripts import PlayedEpisode, played_by
@@ -35,13 +35,11 @@ from arena_wrappers.locks import lock_of
 from arena_wrappers.records import EpisodeLog, params_of, write_whole
 
 ERROR = 0.05  # probability of any wrong acceptance in a run
-Stage = Literal["play", "race", "confirmation"]
-STAGES: Sequence[Stage] = ("play", "race", "confirmation")
 
 Opponent = Policy | Literal["self"]
 
 
-class Difference(NamedTuple):
+class CandidateDifference(NamedTuple):
     """Mean difference of a candidate from the current text, over seeds, seats and opponents."""
 
     difference: float
@@ -174,7 +172,7 @@ class Improvement:
         parts = [plan.expected(Budget(prices=prices))[1] for plan in plans]
         return added(parts).times(self._num_played_texts)
 
-    def run(self, after_round: Callable[[], object] = lambda: None) -> list[Row]:
+    def run(self, after_round: Callable[[], object] = lambda: None) -> list[ImproveRow]:
         """Plays all rounds that are not finished; the rows of the run.
 
         Args:
@@ -223,7 +221,7 @@ class Improvement:
         if confirmation is not None and confirmation["is_accepted"]:
             self._set_text(confirmation["text"], confirmation["number"])
 
-    def _propose(self, number: int, current: TextPolicy) -> Row:
+    def _propose(self, number: int, current: TextPolicy) -> ImproveRow:
         """Plays with the current text, and records the texts of the proposer."""
         played = self._play(number, current)
         evidence = Evidence(self._env.game, self.text, played, self._tried)
@@ -255,8 +253,13 @@ class Improvement:
         return played
 
     def _compare(
-        self, stage: Stage, number: int, current: TextPolicy, text: str, index: int
-    ) -> Row:
+        self,
+        stage: ImproveStage,
+        number: int,
+        current: TextPolicy,
+        text: str,
+        index: int,
+    ) -> ImproveRow:
         """The row of a candidate in a race or a confirmation."""
         candidate = self._player(text, index)
         error = ERROR / self._num_rounds if stage == "confirmation" else 1 - LEVEL
@@ -277,7 +280,7 @@ class Improvement:
 
     def _evaluate(
         self,
-        stage: Stage,
+        stage: ImproveStage,
         number: int,
         opponent: Opponent,
         player: TextPolicy,
@@ -316,12 +319,12 @@ class Improvement:
             raise BudgetSpent
         return evaluation
 
-    def _first_seed(self, number: int, stage: Stage) -> int:
+    def _first_seed(self, number: int, stage: ImproveStage) -> int:
         """The first seed of a stage; stages share no seeds."""
         stages_before = (number - 1) * len(STAGES) + STAGES.index(stage)
         return self._seed + stages_before * self._num_episodes
 
-    def _file(self, number: int, stage: Stage) -> Path:
+    def _file(self, number: int, stage: ImproveStage) -> Path:
         folder = self._out / f"round-{number:02}"
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{stage}.jsonl"
@@ -333,7 +336,7 @@ class Improvement:
         self.text, self._text_number = text, index
         write_whole(self._out / TEXT, text + "\n" if text else "")
 
-    def _add_row(self, kind: str, **values: Any) -> Row:
+    def _add_row(self, kind: str, **values: Any) -> ImproveRow:
         spent = self.budget.spent()
         row = self._rows.add(kind, spent.minus(self._spent), **values)
         self._spent = spent
@@ -367,7 +370,7 @@ def _name_of(opponent: Opponent) -> str:
     return opponent if isinstance(opponent, str) else opponent.name
 
 
-def _mean_difference(evaluations: Sequence[Evaluation]) -> Difference:
+def _mean_difference(evaluations: Sequence[Evaluation]) -> CandidateDifference:
     """The mean over opponents, with the luck taken out where that helps."""
     differences = [
         each for evaluation in evaluations for each in evaluation.differences
@@ -382,7 +385,7 @@ def _mean_difference(evaluations: Sequence[Evaluation]) -> Difference:
         else (each.adjusted.low, each.adjusted.high)
         for each in differences
     ]
-    return Difference(
+    return CandidateDifference(
         fmean(means),
         fmean(low for low, _ in ends),
         fmean(high for _, high in ends),

@@ -54,7 +54,7 @@ def replay_page(
     """The page that `write_replay` writes."""
     all_lines = list(lines)
     recorded = [line for line in all_lines if isinstance(line, Recorded)]
-    return rendered(
+    return filled_page(
         "replay.html",
         title=title,
         left=left,
@@ -64,7 +64,7 @@ def replay_page(
     )
 
 
-def rendered(
+def filled_page(
     template: str, *, scripts: Sequence[str] = ("replay.js",), **values: Any
 ) -> str:
     """A page of one of our templates, with the script and the style of replays.

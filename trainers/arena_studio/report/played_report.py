@@ -19,7 +19,7 @@ from arena_studio.report.episodes import (
     seats_of,
     shown_text,
 )
-from arena_studio.report.page import rendered
+from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import MAX_TURNS
 from arena_studio.report.tables import (
@@ -216,6 +216,6 @@ def played_page(played_files: PlayedFiles) -> str:
         ModuleNotFoundError: Jinja is not installed.
     """
     data = packed(page_data(played_files.episodes))
-    return rendered(
+    return filled_page(
         "played.html", title=played_files.name, played=played_files, data=data
     )

@@ -16,7 +16,7 @@ from arena_studio.report.episodes import (
 )
 from arena_studio.report.tables import FIELD_ERRORS, fact_table, result_tables
 
-METRICS = "metrics.jsonl"
+METRICS_FILE = "metrics.jsonl"
 STEP = re.compile(r"step-(\d+)\.jsonl")
 AFTER_TRAINING = "after training"
 EVALUATED = 8  # episodes of the evaluation for each group of a step
@@ -101,9 +101,9 @@ def read_runs(folders: Sequence[Path], num_groups: int) -> list[RunFiles]:
             f"want at most {MAX_RUNS} runs in a report, got {len(folders)}; give fewer"
         )
     for folder in folders:
-        if not (folder / METRICS).is_file():
+        if not (folder / METRICS_FILE).is_file():
             raise ValueError(
-                f"want a run folder with {METRICS}, found none at {str(folder)!r}; "
+                f"want a run folder with {METRICS_FILE}, found none at {str(folder)!r}; "
                 "give the --output-dir of arena train, such as runs/first"
             )
     for folder, count in Counter(path.resolve() for path in folders).items():
@@ -135,10 +135,10 @@ def _run_files(
     shown_files: Sequence[EpisodeFile],
 ) -> RunFiles:
     """The content of a run folder, of whose stored episodes some are shown."""
-    metrics, bad_metrics = metric_records(folder / METRICS)
+    metrics, bad_metrics = metric_records(folder / METRICS_FILE)
     results = _results(folder / "results.json")
     config = folder / "config.yaml"
-    bad = [(METRICS, line) for line in bad_metrics]
+    bad = [(METRICS_FILE, line) for line in bad_metrics]
     bad += [(file.name, line) for file in stored for line in file.bad]
     episodes = [line for file in shown_files for line in file.episodes]
     sources = {

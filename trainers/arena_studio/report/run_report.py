@@ -15,7 +15,7 @@ from arena_studio.report.comparison import (
     start_table,
 )
 from arena_studio.report.curves import charts_of, missing_from
-from arena_studio.report.page import rendered
+from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import RunFiles, read_runs
 from arena_studio.report.tables import fact_table, result_tables, source_link
@@ -42,7 +42,7 @@ def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
     if not is_one and (settings := setting_table(named_runs)).rows:
         tables.append(settings)
     episodes = [line for run in named_runs for line in run.episodes]
-    return rendered(
+    return filled_page(
         "report.html",
         scripts=SCRIPTS,
         title=", ".join(run.name for run in named_runs),
@@ -112,7 +112,7 @@ def _sources(
 
 
 SECONDS = 30  # between two pages
-RESULTS = "results.json"  # a run writes it at its end
+RESULTS_FILE = "results.json"  # a run writes it at its end
 WATCHED = ("*.jsonl", "*.yaml", "results.json", "rollouts/step-*.jsonl")
 Stamp = tuple[str, int, int]  # path, time and size of a file
 
@@ -170,4 +170,4 @@ def _stamp(path: Path) -> Stamp:
 
 
 def _have_ended(folders: Sequence[Path]) -> bool:
-    return all((folder / RESULTS).is_file() for folder in folders)
+    return all((folder / RESULTS_FILE).is_file() for folder in folders)

@@ -10,7 +10,7 @@ from arena_envs.game import AnyGame
 from arena_eval.baselines import solver_of
 from arena_studio.web.refusal import Refused
 from arena_wrappers import make_policy
-from arena_wrappers.prompts.pages import title_of
+from arena_wrappers.prompts.pages import page_title
 
 KEPT = 200  # tables, policies and solved games that stay in memory
 
@@ -33,7 +33,7 @@ def listed() -> dict[str, dict[str, Any]]:
         game = arena_envs.make_game(info.id)
         facts_by_id[info.id] = {
             "id": info.id,
-            "title": title_of(game) if info.id in GAMES else info.id,
+            "title": page_title(game) if info.id in GAMES else info.id,
             "players": game.num_players,
             "kind": game.kind,
             "information": game.information,
@@ -52,7 +52,7 @@ def missing_note() -> str:
 
 
 @lru_cache(KEPT)
-def opponents_of(id: str) -> tuple[str, ...]:
+def offered_opponents(id: str) -> tuple[str, ...]:
     """The opponents that a game offers by itself: strings of policies."""
     game = game_named(id)
     names = ["random", solver_of(game)]

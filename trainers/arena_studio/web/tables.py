@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from arena_envs.trust import NotTrusted, named_only
-from arena_studio.web.games import KEPT, game_named, opponents_of
+from arena_studio.web.games import KEPT, game_named, offered_opponents
 from arena_studio.web.links import MAX_SEED, PROMPT, solved
 from arena_studio.web.refusal import Refused
 from arena_studio.web.thinkers import Thinkers
@@ -131,7 +131,7 @@ class Tables:
 
     def offered(self, game: str) -> list[str]:
         """The opponents of a game: strings of policies."""
-        return list(dict.fromkeys([*opponents_of(game), *self._extra]))
+        return list(dict.fromkeys([*offered_opponents(game), *self._extra]))
 
     def _shared(self, name: str) -> Policy:
         return SharedPolicy(name, self._max_seconds)

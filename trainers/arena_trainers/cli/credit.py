@@ -18,7 +18,7 @@ from arena_trainers.cli.output import print_tables
 
 if TYPE_CHECKING:
     from arena_credit.proofs.findings import Verdict
-    from arena_credit.testing import Evidence
+    from arena_credit.testing import EstimatorFindings
 
 
 NUM_SAMPLES = 8  # of a start in `arena train`, by default
@@ -66,7 +66,7 @@ def check(
     typer.echo(message if missing_columns else f"{message} and on the diagnostic games")
 
 
-def _tables(evidence: "Evidence") -> Iterable[Table]:
+def _tables(evidence: "EstimatorFindings") -> Iterable[Table]:
     from arena_credit.proofs.findings import has_chance
 
     findings = asdict(evidence.found)
@@ -136,8 +136,8 @@ def suggest(
 
     Finds the kind of each game by 40 random episodes: players, the most turns of a seat in
     these, rewards on the way, and whether play decides the length. A recipe also tells the
-    size of its groups. Prints the results on that game or on the most similar ones, and
-    lists what was not measured.
+    size of its groups. Prints the results on that game or on the most similar ones, the
+    estimators whose declarations fit, and what was not measured.
 
     Example: arena credit suggest --games tic_tac_toe,mini_hanabi
     """
@@ -150,7 +150,8 @@ def suggest(
             specs, used, group = _advised_games(games, recipe)
             rules = [(name, make_game(name, **params)) for name, params in specs]
         advice = read_advice(SHIPPED if directory is None else directory / FILE)
-    for line in suggestions(rules, advice, used, group):
+        lines = suggestions(rules, advice, used, group)
+    for line in lines:
         typer.echo(line)
 
 

@@ -18,7 +18,7 @@ from arena_trainers.cli.progress import running
 from arena_trainers.data import (
     Origin,
     Selection,
-    columns,
+    columns_of_row,
     held_out,
     joined,
     load_chat,
@@ -217,7 +217,9 @@ def _tables(title: str, selection: Selection, chat: "Chat | None") -> list[Table
     for row in selection.rows:
         key = (row.game, row.seat, row.reason)
         counts.setdefault(key, Counter()).update(
-            {"rows": 1} if lacks_tokens else {"rows": 1, **_tokens(columns(row, chat))}
+            {"rows": 1}
+            if lacks_tokens
+            else {"rows": 1, **_tokens(columns_of_row(row, chat))}
         )
     kept_table = Table(
         "game", "seat", "why", "rows", "tokens", "trained", title=f"{title}: kept"

@@ -15,7 +15,7 @@ from arena_studio.report.played_report import (
     read_evaluation,
     read_tournament,
 )
-from arena_studio.report.run_files import EVALUATED, METRICS, RunFiles, read_runs
+from arena_studio.report.run_files import EVALUATED, METRICS_FILE, RunFiles, read_runs
 from arena_studio.report.run_report import SECONDS, follow, report_page
 from arena_trainers.cli.arguments import check_out
 from arena_trainers.cli.errors import usage_errors
@@ -78,7 +78,7 @@ def report(
         _check_inputs(paths)
         path = _page_path(paths, out)
         check_out(path, REPORT_PAGE, "arena report")
-        are_runs = len(paths) > 1 or (paths[0] / METRICS).is_file()
+        are_runs = len(paths) > 1 or (paths[0] / METRICS_FILE).is_file()
         if go_on and are_runs:
             typer.echo(
                 f"{path}: written at most every {SECONDS} s until the run ends; Ctrl-C stops "
@@ -110,8 +110,8 @@ def _check_inputs(paths: Sequence[Path]) -> None:
                 "want a run folder, a tournament folder or a file of episodes, found "
                 f"none at {str(path)!r}; give one such as runs/first"
             )
-    if len(paths) > 1 and not all((path / METRICS).is_file() for path in paths):
-        others = ", ".join(str(p) for p in paths if not (p / METRICS).is_file())
+    if len(paths) > 1 and not all((path / METRICS_FILE).is_file() for path in paths):
+        others = ", ".join(str(p) for p in paths if not (p / METRICS_FILE).is_file())
         raise ValueError(
             "want run folders (with metrics.jsonl) in a report of several, found none "
             f"at {others}; a tournament or a file of episodes has a report of its own"

@@ -72,7 +72,7 @@ def solve(
             "num_information_states": None if table is None else len(table),
             "seconds": time.perf_counter() - start,
         }
-    policy = [] if table is None else readable(rules, table)
+    policy = [] if table is None else readable_policy(rules, table)
     if out is not None:
         with running(f"nothing was written to {out}"):
             out.write_text(json.dumps({**facts, "policy": policy}, indent=1))
@@ -82,7 +82,7 @@ def solve(
         _show(facts, policy)
 
 
-def readable(game: AnyGame, table: solvers.InfosetTable) -> list[dict[str, Any]]:
+def readable_policy(game: AnyGame, table: solvers.InfosetTable) -> list[dict[str, Any]]:
     """Per information state: its text, and the probabilities of the actions."""
     rows = []
     for key, state in solvers.information_states(game).items():
@@ -105,39 +105,39 @@ def _solver_name(game: AnyGame, solver: str) -> str:
     return "joint" if game.kind == "cooperative" else "cfr+"
 
 
-class Solution(NamedTuple):
+class SolverResult(NamedTuple):
     """What a solver finds: a policy, or without one the values of the seats."""
 
     table: solvers.InfosetTable | None
     values: Sequence[float] = ()
 
 
-def _by_minimax(game: AnyGame, iterations: int, max_states: int) -> Solution:
+def _by_minimax(game: AnyGame, iterations: int, max_states: int) -> SolverResult:
     returns = solvers.minimax(game, max_states=max_states).returns
-    return Solution(None, [float(value) for value in returns])
+    return SolverResult(None, [float(value) for value in returns])
 
 
-def _by_linear_program(game: AnyGame, iterations: int, max_states: int) -> Solution:
-    return Solution(solvers.solve_zero_sum(game, max_states=max_states).table)
+def _by_linear_program(game: AnyGame, iterations: int, max_states: int) -> SolverResult:
+    return SolverResult(solvers.solve_zero_sum(game, max_states=max_states).table)
 
 
-def _by_cfr(game: AnyGame, iterations: int, max_states: int) -> Solution:
+def _by_cfr(game: AnyGame, iterations: int, max_states: int) -> SolverResult:
     cfr = solvers.CFR(game, max_states=max_states)
     cfr.run(iterations)
-    return Solution(cfr.average_policy())
+    return SolverResult(cfr.average_policy())
 
 
-def _by_cfr_plus(game: AnyGame, iterations: int, max_states: int) -> Solution:
+def _by_cfr_plus(game: AnyGame, iterations: int, max_states: int) -> SolverResult:
     cfr = solvers.CFRPlus(game, max_states=max_states)
     cfr.run(iterations)
-    return Solution(cfr.average_policy())
+    return SolverResult(cfr.average_policy())
 
 
-def _by_joint_plans(game: AnyGame, iterations: int, max_states: int) -> Solution:
-    return Solution(solvers.optimal_joint_policy(game, max_states=max_states).table)
+def _by_joint_plans(game: AnyGame, iterations: int, max_states: int) -> SolverResult:
+    return SolverResult(solvers.optimal_joint_policy(game, max_states=max_states).table)
 
 
-SOLVERS: Mapping[str, Callable[[AnyGame, int, int], Solution]] = {
+SOLVERS: Mapping[str, Callable[[AnyGame, int, int], SolverResult]] = {
     "minimax": _by_minimax,
     "lp": _by_linear_program,
     "cfr": _by_cfr,

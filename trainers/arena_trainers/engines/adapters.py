@@ -20,7 +20,7 @@ from arena_trainers.engines.protocols import EngineOptions, EngineTrainer
 from arena_trainers.lm.backends.vllm import (
     EngineAdapters,
     VLLMBackend,
-    check_adapter,
+    check_vllm_adapter,
     engine_rank,
 )
 from arena_trainers.matchmaking import SELF, Matchmaker
@@ -79,7 +79,7 @@ def with_adapters(
     names = [f"roles[{role!r}]" for role in args.roles] or ["peft_config"]
     for name, config in zip(names, lora_configs, strict=True):
         try:
-            check_adapter(config)
+            check_vllm_adapter(config)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     module: Any = importlib.import_module("trl.generation.vllm_generation")

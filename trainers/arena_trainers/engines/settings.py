@@ -26,7 +26,7 @@ from arena_trainers.engines.protocols import (
 )
 from arena_trainers.lm.backends import Backend
 from arena_trainers.lm.backends.served import read_served_model
-from arena_trainers.lm.backends.server import Server
+from arena_trainers.lm.backends.server import JSONServer
 from arena_trainers.lm.backends.vllm import VLLMBackend
 
 MODES = {"colocate": "vllm", "server": "server"}  # of vllm_mode, with use_vllm
@@ -191,7 +191,7 @@ def _unsupported_by_server(args: EngineOptions) -> list[Unsupported]:
     return options
 
 
-def server_of(args: EngineOptions) -> Server:
+def server_of(args: EngineOptions) -> JSONServer:
     """The server that the settings name; it is not asked for anything.
 
     Raises:
@@ -204,7 +204,7 @@ def server_of(args: EngineOptions) -> Server:
         raise ValueError(
             f"want vllm_server_timeout above 0, got {args.vllm_server_timeout!r}"
         )
-    return Server(url, args.vllm_server_timeout)
+    return JSONServer(url, args.vllm_server_timeout)
 
 
 def check_server(args: EngineOptions) -> None:

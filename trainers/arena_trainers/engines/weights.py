@@ -36,12 +36,13 @@ from arena_envs.checks import check_known
 from arena_envs.extras import import_extra
 from arena_trainers.engines.precision import training_dtype, warn_of_precision
 from arena_trainers.engines.protocols import EngineTrainer
-from arena_trainers.engines.transfer import TRANSFERS, Weights, WeightSource
+from arena_trainers.engines.transfer import TRANSFERS, WeightSource
 from arena_trainers.lm.backends.served import check_shapes, read_served_model
-from arena_trainers.lm.backends.server import RESTART, Server, ServerError
+from arena_trainers.lm.backends.server import RESTART, JSONServer, ServerError
 from arena_trainers.lm.backends.server_backend import ServerBackend
 from arena_trainers.lm.backends.sglang import SERVERS
 from arena_trainers.lm.backends.vllm import bit_sum
+from arena_trainers.lm.loading import NamedTensors
 from arena_trainers.processes import raised_everywhere
 
 FOLDER = "server"  # in the run folder
@@ -56,7 +57,7 @@ HALF_TOLERANCE = 0.2
 CHECK_EVERY = 10  # transfers, from one comparison of sums to the next
 
 
-def server_backend(trainer: EngineTrainer, server: Server) -> ServerBackend:
+def server_backend(trainer: EngineTrainer, server: JSONServer) -> ServerBackend:
     """The learner's backend; the server gets its weights from now on.
 
     Raises:
@@ -69,7 +70,7 @@ def server_backend(trainer: EngineTrainer, server: Server) -> ServerBackend:
     warn_of_precision(served.dtype, trainer)
     model = trainer.accelerator.unwrap_model(trainer.model)
     check_shapes(server, served, model.config)
-    check_adapter(server, served.max_lora_rank, model)
+    check_server_adapter(server, served.max_lora_rank, model)
     backend = SERVERS[served.kind](server, served)
     trainer.use_vllm = True  # so TRL's loss reads the importance ratio
     trainer.sender = ServerWeights(trainer, backend)
@@ -77,7 +78,9 @@ def server_backend(trainer: EngineTrainer, server: Server) -> ServerBackend:
     return backend
 
 
-def check_adapter(server: Server, largest: int | None, model: PreTrainedModel) -> None:
+def check_server_adapter(
+    server: JSONServer, largest: int | None, model: PreTrainedModel
+) -> None:
     """Raises ServerError unless the server takes the adapter of a model, if it has one."""
     ranks = [config.r for config in getattr(model, "peft_config", {}).values()]
     if ranks and (largest is None or largest < max(ranks)):
@@ -194,7 +197,7 @@ class ServerWeights(TrainerCallback):
     def _load(
         self,
         folder: Path,
-        weights: Callable[[], Weights] | None = None,
+        weights: Callable[[], NamedTensors] | None = None,
         *,
         is_adapter: bool,
         writes: bool = False,
@@ -225,7 +228,7 @@ class ServerWeights(TrainerCallback):
             expected_folder = folder / name if is_adapter else folder
             backend.expect(expected_folder, is_adapter=is_adapter)
 
-    def _untied_weights(self, weights: Weights) -> dict[str, torch.Tensor]:
+    def _untied_weights(self, weights: NamedTensors) -> dict[str, torch.Tensor]:
         """The parameters among weights, tied ones once."""
         model = self._model
         parameters = {name for name, _ in model.named_parameters()}
@@ -236,7 +239,9 @@ class ServerWeights(TrainerCallback):
             if name not in non_parameters
         }
 
-    def _transfer(self, weights: Callable[[], Weights], *, is_gathered: bool) -> None:
+    def _transfer(
+        self, weights: Callable[[], NamedTensors], *, is_gathered: bool
+    ) -> None:
         """Sends whole weights by vLLM's interface: start, update, finish."""
         server, kind = self.backend.server, str(self.backend.served.transfer)
         transfer = import_extra("vllm.distributed.weight_transfer", "vllm")
@@ -262,7 +267,7 @@ class ServerWeights(TrainerCallback):
         self.source.weights = {}
 
     def _check_sum(
-        self, weights: Callable[[], Weights], name: str = "", *, is_adapter: bool
+        self, weights: Callable[[], NamedTensors], name: str = "", *, is_adapter: bool
     ) -> None:
         """Compares the sum of what was sent with the server's, if its turn has come."""
         served, is_due = self.backend.served, self.num_sent % CHECK_EVERY == 0
@@ -275,7 +280,7 @@ class ServerWeights(TrainerCallback):
         self.backend.check_sum(trainer_sum, is_adapter=is_adapter)
 
     def _adapter_in_vllm(
-        self, weights: Weights, adapter: str
+        self, weights: NamedTensors, adapter: str
     ) -> dict[str, torch.Tensor]:
         """The weights of one adapter as vLLM holds them, which multiplies B by the scale."""
         config = self._model.peft_config[adapter]

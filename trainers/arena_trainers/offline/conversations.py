@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from arena_envs.extras import import_extra
-from arena_trainers.data.columns import columns
+from arena_trainers.data.columns import columns_of_row
 from arena_trainers.data.origin import JSON_LINES
 from arena_trainers.data.rows import (
     GENERAL,
@@ -134,7 +134,9 @@ def _encoded(
                 f"want no {name}, which are not read; leave the column out"
             )
     rows = _token_rows(values, kind)
-    yield from rows or (columns(row, chat) for row in _rows(values, number, kind))
+    yield from rows or (
+        columns_of_row(row, chat) for row in _rows(values, number, kind)
+    )
 
 
 def _token_rows(values: Values, kind: str) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.settings import Draft, listed_options
 
 
-class Rule(NamedTuple):
+class YieldingOptions(NamedTuple):
     """Options of a recipe that yield.
 
     Attributes:
@@ -42,7 +42,7 @@ class Rule(NamedTuple):
 def _reads_no_values(draft: Draft) -> bool:
     name = with_options(draft.credit, {})[0]
     columns = credit.needed_columns(name, draft.within_turn)
-    return not {*critic_facts(draft.critic).columns} & {*columns}
+    return not {*critic_facts(draft.critic).supplies} & {*columns}
 
 
 def _takes_no_trees(draft: Draft) -> bool:
@@ -52,17 +52,21 @@ def _takes_no_trees(draft: Draft) -> bool:
 
 _MOVING_REFERENCE = ("sync_ref_model", "ref_model_sync_steps", "ref_model_mixup_alpha")
 RULES = (
-    Rule(("roles",), _MOVING_REFERENCE, lambda draft: draft.roles),
-    Rule(("lora_r",), _MOVING_REFERENCE, lambda draft: True),
-    Rule(
+    YieldingOptions(("roles",), _MOVING_REFERENCE, lambda draft: draft.roles),
+    YieldingOptions(("lora_r",), _MOVING_REFERENCE, lambda draft: True),
+    YieldingOptions(
         ("beta", "losses"), _MOVING_REFERENCE, lambda draft: not draft.reads_reference
     ),
-    Rule(("credit",), ("critic", "critic_args"), _reads_no_values),
-    Rule(("credit",), ("branch",), _takes_no_trees),
-    Rule(("agent",), ("branch",), lambda draft: draft.agent),
-    Rule(("branch",), ("flat_groups", "max_replays"), lambda draft: draft.branch),
-    Rule(("branch",), ("oversample",), lambda draft: draft.branch),
-    Rule(("asynchronous",), ("max_replays",), lambda draft: draft.asynchronous),
+    YieldingOptions(("credit",), ("critic", "critic_args"), _reads_no_values),
+    YieldingOptions(("credit",), ("branch",), _takes_no_trees),
+    YieldingOptions(("agent",), ("branch",), lambda draft: draft.agent),
+    YieldingOptions(
+        ("branch",), ("flat_groups", "max_replays"), lambda draft: draft.branch
+    ),
+    YieldingOptions(("branch",), ("oversample",), lambda draft: draft.branch),
+    YieldingOptions(
+        ("asynchronous",), ("max_replays",), lambda draft: draft.asynchronous
+    ),
 )
 _REPLY_OPTIONS = ("games", "reply_format", "vocab_size", "warm_start_games")
 _BATCH_OPTIONS = (

@@ -21,7 +21,7 @@ from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.runs.checks.lengths import longest_replies
 from arena_trainers.runs.checks.rounds import (
-    check_policies,
+    check_round_policies,
     check_stages,
     try_selectors,
 )
@@ -33,7 +33,7 @@ from arena_trainers.runs.results.rounds import (
     read_score,
     round_entry,
     rounds_figure,
-    rounds_table,
+    scores_table,
 )
 from arena_trainers.runs.round_settings import ADAPTER_OPTIONS, RoundStages, read_loop
 from arena_trainers.runs.round_stages import (
@@ -73,7 +73,7 @@ class Rounds(Run):
         self.job, self.args = build_configs(options, str(self.folder))
         is_tiny = self.job.model == "tiny"
         self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
-        check_policies(self.loop, self.plans)
+        check_round_policies(self.loop, self.plans)
         self.stages_with_options = self._checked_stages(options)
         try_selectors(self.stages_with_options, self.plans)
         self.model = None if is_tiny else model_folder(self.job.model)
@@ -162,7 +162,7 @@ class Rounds(Run):
         self.results = {"games": games, "best": best["model"], "rounds": rounds}
         write_json(folder / RESULTS, self.results)
         rounds_figure(rounds).savefig(folder / CURVES, format="png", dpi=120)
-        self.console.print(rounds_table(", ".join(games), rounds, best))
+        self.console.print(scores_table(", ".join(games), rounds, best))
         self.say(f"results are in {folder}; the best model is {folder / best['model']}")
 
     def _round(self, number: int) -> Path:

@@ -28,7 +28,7 @@ from arena_trainers.checkpoint import (
     rotate,
     write_manifest,
 )
-from arena_trainers.finite import ADVICE, check_state, weights_fault
+from arena_trainers.finite import ADVICE, check_finite_state, weights_fault
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.processes import raised_everywhere
@@ -257,7 +257,7 @@ def save_credit(
     """
     weights = None if critic is None else critic.state_dict()
     if weights is not None:
-        check_state(weights, "the critic")
+        check_finite_state(weights, "the critic")
         torch.save(weights, folder / CRITIC)
     (folder / CREDIT_STATE).write_text(
         json.dumps({**owner, "state": state, "multipliers": dict(multipliers or {})})

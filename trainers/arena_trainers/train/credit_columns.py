@@ -93,7 +93,7 @@ def check_credit_columns(
         )
     )
     provided = (*PROVIDED, *functions)
-    supplied = critic_facts(args.critic).columns
+    supplied = critic_facts(args.critic).supplies
     provided += supplied
     if args.branch is not None:
         _check_branch(args, read_columns)

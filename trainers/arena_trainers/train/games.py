@@ -35,7 +35,7 @@ from arena_trainers.train.settings import SelfPlay
 from arena_trainers.trial import trial
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
-from arena_wrappers.policies import Maker
+from arena_wrappers.policies import PolicyMaker
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -209,7 +209,7 @@ def opponents(
     return policy_by_spec
 
 
-def makers_of(args: "TurnGRPOConfig") -> dict[str, Maker]:
+def makers_of(args: "TurnGRPOConfig") -> dict[str, PolicyMaker]:
     """The functions for `make_policy` that load models as the settings say."""
     from arena_trainers.lm.policy import LMPolicy
 

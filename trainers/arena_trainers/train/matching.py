@@ -16,9 +16,9 @@ from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking import (
     SELF,
+    EpisodeReturns,
     Match,
     Matchmaker,
-    Result,
     Seats,
     Start,
     snapshot_step,
@@ -35,7 +35,7 @@ from arena_wrappers.records import write_whole
 MATCHMAKING_FILE = "matchmaking.json"  # of a checkpoint
 TRAIN, MATCHES, EVAL = range(3)  # what the choices are drawn for
 
-Key = tuple[int, int]  # index of the game, and seed: the same for a group
+GroupKey = tuple[int, int]  # index of the game, and seed: the same for a group
 
 
 class Snapshot(NamedTuple):
@@ -104,7 +104,7 @@ class Matching:
             purpose: `TRAIN` or `EVAL`.
         """
         plans, matchmaker = self.games.plans, self.games.matchmaker
-        keys: list[Key] = [(row["game"], int(row["seed"])) for row in starts]
+        keys: list[GroupKey] = [(row["game"], int(row["seed"])) for row in starts]
         seats_by_start = {key: tuple(plans[key[0]].seats or ()) for key in keys}
         if matchmaker is not None:
             self._advance(matchmaker, step)
@@ -138,11 +138,13 @@ class Matching:
         if matchmaker is None:
             return
         results = [
-            Result(plans[game].name, policies, tuple(episode.returns))
+            EpisodeReturns(plans[game].name, policies, tuple(episode.returns))
             for episode, game, policies in zip(episodes, games, seats, strict=True)
             if episode.parent is None and plans[game].seats is None
         ]
-        matchmaker.update([Result(*result) for result in gather_object(results)], step)
+        matchmaker.update(
+            [EpisodeReturns(*result) for result in gather_object(results)], step
+        )
 
     @property
     def files(self) -> list[Path]:
@@ -237,7 +239,7 @@ class Matching:
         matches = matchmaker.matches(step)
         plans = {plan.name: plan for plan in self.games.plans if plan.seats is None}
         rng = np.random.default_rng([self.args.seed, step, MATCHES])
-        numbered_results: list[tuple[int, Result]] = []
+        numbered_results: list[tuple[int, EpisodeReturns]] = []
         match_seeds = _match_seeds(matches, rng)
         for number, (match, seeds) in enumerate(zip(matches, match_seeds, strict=True)):
             process = number % self.accelerator.num_processes
@@ -250,12 +252,15 @@ class Matching:
                 on_error="raise",
             )
             numbered_results += [
-                (number, Result(match.game, match.seats, tuple(episode.returns)))
+                (
+                    number,
+                    EpisodeReturns(match.game, match.seats, tuple(episode.returns)),
+                )
                 for episode in episodes
             ]
         if matches:
             results = sorted(gather_object(numbered_results), key=lambda pair: pair[0])
-            matchmaker.update([Result(*result) for _, result in results], step)
+            matchmaker.update([EpisodeReturns(*result) for _, result in results], step)
 
     def _policy(self, spec: str) -> Policy:
         step = snapshot_step(spec)

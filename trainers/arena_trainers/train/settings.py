@@ -31,7 +31,7 @@ from arena_envs.game import (
 from arena_envs.registry import split
 from arena_trainers.curricula import curricula
 from arena_trainers.losses import terms_of
-from arena_trainers.matchmaking import make_matchmaker
+from arena_trainers.matchmaking import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.by_name import names_matchmaker
 from arena_trainers.options import (
     Option,
@@ -124,7 +124,7 @@ class SelfPlay(TRLOptions):
         "self",
         group="Games and prompts",
         help="Players: 'self', a policy against the learner, a list of seats, or a "
-        'matchmaker: past_selves, prioritised, psro, mixture. `"self"` is the model '
+        f'matchmaker: {", ".join(matchmakers.built_in)}. `"self"` is the model '
         'that learns; other policies are strings such as `"random"`, `"mcts:100"` or '
         '`"lm:PATH"`. A list names one for each seat. One policy alone plays all '
         "seats but one, which is drawn for each start and learns. A matchmaker "
@@ -134,7 +134,7 @@ class SelfPlay(TRLOptions):
     curriculum: Any = option(
         None,
         group="Games and prompts",
-        help="Tasks of starts: weights, stages, horizon or band. It chooses the game "
+        help=f"Tasks of starts: {', '.join(curricula.built_in)}. It chooses the game "
         'of each start and a limit of turns: a name, or `{"horizon": {"horizons": [4, '
         "8, None]}}` with options. See `arena_trainers.curricula`. By default games "
         "start by their `weight`.",
@@ -355,7 +355,7 @@ class SelfPlay(TRLOptions):
     critic: str | None = option(
         None,
         group="Credit",
-        help="Critic: 'features', 'exact', 'tokens', 'utterances' or 'module:name'; "
+        help=f"Critic: {', '.join(critics.built_in)} or 'module:name'; "
         "none by default. It gives the columns `value` and `next_value`: by a small "
         "network on `Game.features`; by enumeration of the game under the policies "
         "that play (`ExactCritic`), which also gives `action_value`; by a network on "

@@ -67,6 +67,7 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
+from arena_trainers.engines.protocols import WeightSender
 from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.backends.forward_pass import evaluating
 from arena_trainers.lm.policy import LMPolicy
@@ -90,12 +91,11 @@ from arena_trainers.train.losses.averages import rows_factor
 from arena_trainers.train.losses.terms import LossTerms
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import metrics, tally
-from arena_trainers.train.parts import WeightSender
 from arena_trainers.train.prepared import PreparedGames, prepare_games
 from arena_trainers.train.records import PlayedBatch, SelectedTurns
 from arena_trainers.train.rollout.asynchronous import AsyncPlayer
 from arena_trainers.train.rollout.filters import Filter
-from arena_trainers.train.rollout.player import Player
+from arena_trainers.train.rollout.player import RolloutPlayer
 from arena_trainers.train.rollout.reward_columns import (
     check_reward_models,
     load_reward_models,
@@ -254,7 +254,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         self.checkpoint_files = CheckpointFiles(self)
         critic = None if args.critic is None else make_critic(self)
         self.tokens = critic if isinstance(critic, TokenCritic) else None
-        self.player = Player(
+        self.player = RolloutPlayer(
             args,
             games,
             self.matching,
@@ -645,5 +645,5 @@ def _prepare(
 
 
 def no_reward(**_: Any) -> list[float | None]:
-    """Stands for TRL's reward function: returns come from `Player`, credit from `BatchCredit`."""
+    """Stands for TRL's reward function: returns come from `RolloutPlayer`, credit from `BatchCredit`."""
     raise RuntimeError("want no call of TRL's reward function, as the games pay")

@@ -35,7 +35,7 @@ from arena_wrappers.policies import (
 )
 from arena_wrappers.records import Episode
 
-Key = tuple[int, ...]
+EpisodeKey = tuple[int, ...]
 T = TypeVar("T")
 
 
@@ -60,7 +60,7 @@ class Scheduler:
 
     def in_lockstep(
         self, plans: Sequence[EpisodePlan], batch_size: int | None
-    ) -> Iterator[tuple[Key, Episode]]:
+    ) -> Iterator[tuple[EpisodeKey, Episode]]:
         """Each episode with the key of its `LiveEpisode`, as soon as it is over."""
         try:
             yield from self._in_lockstep(plans, batch_size)
@@ -69,9 +69,9 @@ class Scheduler:
 
     def _in_lockstep(
         self, plans: Sequence[EpisodePlan], batch_size: int | None
-    ) -> Iterator[tuple[Key, Episode]]:
+    ) -> Iterator[tuple[EpisodeKey, Episode]]:
         batch_size = in_progress(plans, _checked_size(batch_size), self.timeout)
-        done: dict[Key, tuple[LiveEpisode, Episode]] = {}
+        done: dict[EpisodeKey, tuple[LiveEpisode, Episode]] = {}
         plans_left = deque(enumerate(plans))
         candidates: list[LiveEpisode] = []
         live: list[LiveEpisode] = []
@@ -288,7 +288,7 @@ def _checked_size(batch_size: int | None) -> int | None:
 
 
 def _followers(
-    over: LiveEpisode, done: dict[Key, tuple[LiveEpisode, Episode]]
+    over: LiveEpisode, done: dict[EpisodeKey, tuple[LiveEpisode, Episode]]
 ) -> list[LiveEpisode]:
     """The episodes that branch next, now that this episode is over.
 
@@ -309,7 +309,7 @@ def _followers(
     return [new for number in followed for new in done[family[number]][0].candidates()]
 
 
-def _numbered(episodes: dict[Key, Episode]) -> list[Episode]:
+def _numbered(episodes: dict[EpisodeKey, Episode]) -> list[Episode]:
     """The episodes in the order of their keys, each with the index of its parent."""
     keys = sorted(episodes)
     place = {key: number for number, key in enumerate(keys)}

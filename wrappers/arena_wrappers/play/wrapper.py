@@ -17,14 +17,14 @@ from arena_envs.game import (
 )
 from arena_wrappers.prompts import (
     PROMPT_OPTIONS,
-    History,
+    HistoryMode,
     InvalidReply,
     Message,
     Parsing,
     PromptOptions,
     Seating,
     SeatOptions,
-    View,
+    SeatView,
     ask_again,
     author_message,
     options_by_seat,
@@ -105,7 +105,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self,
         env: GameEnv,
         reply_format: str = "answer",
-        history: History = "state",
+        history: HistoryMode = "state",
         rules: bool = True,
         show_legal_actions: bool = True,
         on_invalid: OnInvalid = "forfeit",
@@ -288,7 +288,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def __copy__(self) -> "PromptWrapper":
         return self.clone()
 
-    def _view(self, seat: int) -> View:
+    def _view(self, seat: int) -> SeatView:
         return self._seating.view(self.env.game, self.env.game_state, seat)
 
     def _play(

@@ -10,7 +10,7 @@ from arena_wrappers.policies.agents import SolverValues as SolverValues
 from arena_wrappers.policies.agents import TurnView as TurnView
 from arena_wrappers.policies.agents import add_instruction as add_instruction
 from arena_wrappers.policies.agents import agents as agents
-from arena_wrappers.policies.agents import quoted as quoted
+from arena_wrappers.policies.agents import quoted_reply as quoted_reply
 from arena_wrappers.policies.agents import roles as roles
 from arena_wrappers.policies.agents import scorers as scorers
 from arena_wrappers.policies.arrays import ArrayPolicy as ArrayPolicy
@@ -19,7 +19,7 @@ from arena_wrappers.policies.basic import FunctionPolicy as FunctionPolicy
 from arena_wrappers.policies.basic import RandomPolicy as RandomPolicy
 from arena_wrappers.policies.basic import ScoringBotPolicy as ScoringBotPolicy
 from arena_wrappers.policies.basic import ScriptedPolicy as ScriptedPolicy
-from arena_wrappers.policies.by_name import Maker as Maker
+from arena_wrappers.policies.by_name import PolicyMaker as PolicyMaker
 from arena_wrappers.policies.by_name import as_policy as as_policy
 from arena_wrappers.policies.by_name import check_names_game as check_names_game
 from arena_wrappers.policies.by_name import make_policy as make_policy

@@ -61,7 +61,7 @@ def as_policy(thing: Any) -> Policy:
     )
 
 
-Maker = Callable[..., Policy]
+PolicyMaker = Callable[..., Policy]
 
 
 def of_bot(*_: str, spec: str, **__: Any) -> Policy:
@@ -119,7 +119,7 @@ _ELSEWHERE = {
 }
 
 
-def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
+def make_policy(spec: str, makers: Mapping[str, PolicyMaker] | None = None) -> Policy:
     """The policy that an expression of `arena_envs.registry` names, such as `"mcts:100"`.
 
     | String | Policy |

@@ -15,7 +15,7 @@ from arena_wrappers.prompts.formats import InvalidReply, find_reply_format
 from arena_wrappers.prompts.languages import languages
 from arena_wrappers.prompts.parsing import Parsing, parse_reply
 
-History = Literal["state", "transcript"]
+HistoryMode = Literal["state", "transcript"]
 DATE = "2026-01-01"  # else a prompt would change overnight
 
 
@@ -46,7 +46,7 @@ class PromptOptions:
     reply_format: str = "answer"
     rules: bool = True
     show_legal_actions: bool = True
-    history: History = "state"
+    history: HistoryMode = "state"
     parsing: Parsing = "tolerant"
     persona: str = ""
     language: str = "en"
@@ -82,7 +82,7 @@ class PromptOptions:
                 problem = f"the template {name} has no field {field!r:.80}"
                 check_known(field, known_fields, problem)
         for name, choices in (
-            ("history", get_args(History)),
+            ("history", get_args(HistoryMode)),
             ("parsing", get_args(Parsing)),
             ("language", ("en", *languages())),
         ):

@@ -15,7 +15,7 @@ MAX_PROMPTS = 200  # prompts in a mean length
 MAX_TURNS = 50  # random turns, in search of a prompt of each seat
 
 
-def title_of(game: AnyGame) -> str:
+def page_title(game: AnyGame) -> str:
     """The first words of the page, up to the colon."""
     return page_of(game).partition(":")[0]
 

@@ -1,4 +1,4 @@
-"""`Server`: JSON requests to a server of vLLM or SGLang, many at a time."""
+"""`JSONServer`: JSON requests to a server of vLLM or SGLang, many at a time."""
 
 import http.client
 import json
@@ -35,7 +35,7 @@ class RequestRefused(ServerError):
         self.status = status
 
 
-class Server:
+class JSONServer:
     """A server that takes and gives JSON.
 
     Args:

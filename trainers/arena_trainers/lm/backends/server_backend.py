@@ -19,8 +19,8 @@ from arena_trainers.lm.backends import Generated, Prompts, Sampling
 from arena_trainers.lm.backends.served import ServedModel
 from arena_trainers.lm.backends.server import (
     RESTART,
+    JSONServer,
     RequestRefused,
-    Server,
     ServerError,
 )
 from arena_trainers.lm.backends.top_logprobs import NUM_TOP, entropy_estimate
@@ -71,7 +71,7 @@ class ServerBackend:
     pause_body: Mapping[str, str] | None = None
     resume_path = "/resume"
 
-    def __init__(self, server: Server, served: ServedModel) -> None:
+    def __init__(self, server: JSONServer, served: ServedModel) -> None:
         self.server, self.served = server, served
         self.version: str | None = None
         self.model = served.model

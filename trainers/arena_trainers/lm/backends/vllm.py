@@ -45,7 +45,7 @@ _ADAPTER_OPTIONS = (
 _PLAIN_INITS = (True, False, "gaussian")  # of weights; others change the base model
 
 
-def check_adapter(config: "LoraConfig") -> None:
+def check_vllm_adapter(config: "LoraConfig") -> None:
     """Raises ValueError for an adapter that vLLM would not play as peft does."""
     defaults = import_extra("peft", "train").LoraConfig().to_dict()
     options = config.to_dict()

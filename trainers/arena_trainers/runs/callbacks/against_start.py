@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from transformers import TrainerState
 
-from arena_trainers.processes import gather_shares, share_of
+from arena_trainers.processes import gather_shares, process_share
 from arena_trainers.runs.callbacks.measuring import Measuring
 from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import EpisodePlan, Policy, play, play_plans
@@ -64,7 +64,7 @@ def score_against(
 
     All processes call it, and play their shares.
     """
-    own_values = _values(plan, learner, start, share_of(range(num_episodes)))
+    own_values = _values(plan, learner, start, process_share(range(num_episodes)))
     values = gather_shares(own_values)
     error = float(np.std(values, ddof=1)) / num_episodes**0.5
     return float(np.mean(values)), error

@@ -58,11 +58,11 @@ def provenance(
         "processes": args.world_size,
         "device": str(args.device),
         "versions": versions(),
-        "cost": cost(),
+        "cost": process_cost(),
     }
 
 
-def cost() -> dict[str, float]:
+def process_cost() -> dict[str, float]:
     """The cost of this process so far: CPU seconds, and its largest memory in bytes.
 
     Windows does not tell a process's largest memory in this way; it is left out there.

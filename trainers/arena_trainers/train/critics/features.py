@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from arena_envs.game import (
     TERMINAL,
     AnyGame,
     AnyState,
-    check_int,
     sample_chance,
 )
 from arena_trainers.checkpoint import newest_checkpoint
@@ -26,6 +25,7 @@ from arena_trainers.train.critics.networks import (
     value_network,
     value_networks,
 )
+from arena_trainers.train.critics.registry import Limits, check_limits
 from arena_trainers.train.records import TurnRecord
 from arena_wrappers.policies import Rollouts
 
@@ -55,7 +55,13 @@ class FeatureCritic:
         ValueError: a number out of range.
     """
 
+    supplies = ("value", "next_value")
     reads = ("features",)
+    limits: ClassVar[Limits] = {
+        "hidden_size": (1, 10_000),
+        "learning_rate": (0.0, 1.0),
+        "num_steps": (1, 1_000_000),
+    }
 
     def __init__(
         self,
@@ -67,10 +73,12 @@ class FeatureCritic:
         learning_rate: float = 3e-3,
         num_steps: int = 50,
     ) -> None:
-        check_int("hidden_size", hidden_size, 1, 10_000)
-        check_int("num_steps", num_steps, 1, 1_000_000)
-        if not 0 < learning_rate < 1:
-            raise ValueError(f"want a learning_rate from 0 to 1, got {learning_rate!r}")
+        check_limits(
+            self.limits,
+            hidden_size=hidden_size,
+            learning_rate=learning_rate,
+            num_steps=num_steps,
+        )
         self.discount, self.num_steps = discount, num_steps
         self.num_seats = [game.num_players for game in games]
         sizes = [

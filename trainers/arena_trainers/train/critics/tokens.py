@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,10 +17,10 @@ from arena_credit import TurnBatch
 from arena_credit.batch import Floats
 from arena_credit.by_name import find_estimator
 from arena_credit.needs import needs_of
-from arena_envs.game import check_int, check_number
 from arena_trainers.lm.backends.padding import entry_mask
 from arena_trainers.losses import value_loss
 from arena_trainers.train.critics.networks import value_networks
+from arena_trainers.train.critics.registry import Limits, check_limits
 from arena_trainers.train.critics.texts import read_texts
 from arena_trainers.train.losses.averages import averaged
 from arena_trainers.train.metrics import advantage_by_turn
@@ -65,6 +65,13 @@ class TokenCritic(TrainerCallback):
     """
 
     supplies = ("tokens.value", "value", "next_value")
+    limits: ClassVar[Limits] = {
+        "hidden_size": (1, 10_000),
+        "learning_rate": (0.0, None),
+        "loss_weight": (0.0, None),
+        "clip": (0.0, None),
+    }
+    one_process = True  # it has not been tested with several
 
     def __init__(
         self,
@@ -77,13 +84,13 @@ class TokenCritic(TrainerCallback):
         shared: bool = False,
         clip: float | None = None,
     ) -> None:
-        check_int("hidden_size", hidden_size, 1, 10_000)
-        for name, value in (
-            ("learning_rate", learning_rate),
-            ("loss_weight", loss_weight),
-            ("clip", clip or 0),
-        ):
-            check_number(name, value, 0)
+        check_limits(
+            self.limits,
+            hidden_size=hidden_size,
+            learning_rate=learning_rate,
+            loss_weight=loss_weight,
+            clip=0.0 if clip is None else clip,
+        )
         self.trainer, self.loss_weight, self.clip = trainer, float(loss_weight), clip
         self.learning_rate, self.shared = float(learning_rate), shared
         model = trainer.accelerator.unwrap_model(trainer.model)

@@ -35,7 +35,7 @@ from arena_trainers.train.metrics import num_played
 from arena_trainers.train.parts import PlayingLoop
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.records import PlayedBatch
-from arena_trainers.train.rollout.player import Player
+from arena_trainers.train.rollout.player import RolloutPlayer
 from arena_trainers.train.tasks import Tasks
 from arena_wrappers import Episode, Policy
 from arena_wrappers.policies import without_noise
@@ -79,7 +79,7 @@ def job_player(
     args, games, clock, loaded = setup.args, setup.games, Clock(), Path()
     for model in (policy, *games.models):
         model.backend = TimedBackend(model.backend, clock)
-    player = Player(
+    player = RolloutPlayer(
         args,
         games,
         Matching(games, args, accelerator, policy, clock, setup.agent),
@@ -272,7 +272,7 @@ class AsyncPlayer:
         return iter([self._read.popleft() for _ in range(num_read)])
 
     def play(self, starts: list[Any], step: int, trains: bool) -> PlayedBatch:
-        """As `Player.play`; where the batch is trained, those after it are submitted."""
+        """As `RolloutPlayer.play`; where the batch is trained, those after it are submitted."""
         player, clock = self.trainer.player, self.trainer.clock
         if not trains:
             played: PlayedBatch = player.play(starts, step, trains)

@@ -59,7 +59,7 @@ from arena_wrappers.policies.agents.protocol import Scorer as Scorer
 from arena_wrappers.policies.agents.protocol import TurnView as TurnView
 from arena_wrappers.policies.agents.protocol import add_instruction as add_instruction
 from arena_wrappers.policies.agents.protocol import fenced as fenced
-from arena_wrappers.policies.agents.protocol import quoted as quoted
+from arena_wrappers.policies.agents.protocol import quoted_reply as quoted_reply
 from arena_wrappers.policies.agents.protocol import roles as roles
 from arena_wrappers.policies.agents.scoring import Rollouts as Rollouts
 from arena_wrappers.policies.agents.scoring import SolverValues as SolverValues
