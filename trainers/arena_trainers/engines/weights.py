@@ -70,7 +70,7 @@ def server_backend(trainer: EngineTrainer, server: Server) -> ServerBackend:
     model = trainer.accelerator.unwrap_model(trainer.model)
     check_shapes(server, served, model.config)
     check_adapter(server, served.max_lora_rank, model)
-    backend = SERVERS[served.kind](server, served)
+    backend = SERVERS[served.kind](server, served, trainer.args.seeds)
     trainer.use_vllm = True  # so TRL's loss reads the importance ratio
     trainer.sender = ServerWeights(trainer, backend)
     trainer.add_callback(trainer.sender)
