@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from arena_envs.extras import import_extra
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
@@ -140,6 +140,7 @@ class EngineAdapters:
         """Takes an adapter out of the engine, if it is there."""
         request = self._requests.pop(name, None)
         if request is not None:
+            self.requests.finish(request)
             self.requests.llm.llm_engine.remove_lora(request.lora_int_id)
 
 
@@ -183,6 +184,13 @@ def bit_sum(weights: "Iterable[torch.Tensor]", dtype: str) -> int:
     return sum(int(weight_sum) for weight_sum in sums)
 
 
+class EngineRequest(NamedTuple):
+    """A request in progress: what takes its output, and the adapter that it reads."""
+
+    take: "Callable[[RequestOutput], None]"
+    adapter: "LoRARequest | None"
+
+
 class EngineRequests:
     """The requests that an engine works on; each reply is there as soon as it is written.
 
@@ -197,8 +205,7 @@ class EngineRequests:
     def __init__(self, llm: "LLM", seeds: Seeds = "request") -> None:
         self.llm, self.seeds = llm, seeds
         self._numbers = itertools.count()
-        # what takes the output of each request in progress
-        self._takers: dict[str, Callable[[RequestOutput], None]] = {}
+        self._in_progress: dict[str, EngineRequest] = {}
         self._futures: set[asyncio.Future[RequestOutput]] = set()
         self._steps: asyncio.Task[None] | None = None
 
@@ -213,7 +220,7 @@ class EngineRequests:
         """Begins a request, whose output `take` gets at the end; returns its id."""
         params = import_extra("vllm.sampling_params", "vllm")
         request_id = f"arena-{next(self._numbers)}"
-        self._takers[request_id] = take
+        self._in_progress[request_id] = EngineRequest(take, adapter)
         self.llm.llm_engine.add_request(
             request_id,
             {"prompt_token_ids": list(prompt_ids)},
@@ -229,15 +236,20 @@ class EngineRequests:
 
     def abort(self, request_ids: Sequence[str]) -> None:
         """Ends the requests among these that are in progress, without a reply."""
-        in_progress = [name for name in request_ids if self._takers.pop(name, None)]
+        in_progress = [n for n in request_ids if self._in_progress.pop(n, None)]
         if in_progress:
             self.llm.llm_engine.abort_request(in_progress)
 
     def step(self) -> None:
         """One more token of each request that the engine has room for."""
         for output in self.llm.llm_engine.step():
-            if output.finished and output.request_id in self._takers:
-                self._takers.pop(output.request_id)(output)
+            if output.finished and output.request_id in self._in_progress:
+                self._in_progress.pop(output.request_id).take(output)
+
+    def finish(self, adapter: "LoRARequest") -> None:
+        """Steps the engine until no request in progress reads this adapter."""
+        while any(request.adapter is adapter for request in self._in_progress.values()):
+            self.step()
 
     async def wait(self, future: "asyncio.Future[RequestOutput]") -> "RequestOutput":
         """The output that a future of the running event loop gets, which steps the engine."""
@@ -251,7 +263,7 @@ class EngineRequests:
 
     async def _step_until_done(self) -> None:
         try:
-            while self._takers:
+            while self._in_progress:
                 await asyncio.sleep(0)  # episodes take their replies, and ask again
                 self.step()
         except Exception as error:  # raised in the episodes that wait
