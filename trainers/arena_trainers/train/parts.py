@@ -274,3 +274,4 @@ class PlayingLoop(TrainingLoop, Protocol):
     player: Player
     clock: Clock
     sender: WeightSender  # where a server plays
+    model_wrapped: Any
