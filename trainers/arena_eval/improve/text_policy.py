@@ -6,7 +6,7 @@ from typing import Any
 
 from arena_envs.game import AnyGame
 from arena_wrappers import Policy, PromptOptions, Reply, TurnRequest
-from arena_wrappers.policies.protocol import forget_episodes, own_prompt
+from arena_wrappers.policies.protocol import forget_episodes, is_async, own_prompt
 
 
 class TextPolicy:
@@ -69,7 +69,7 @@ def with_text(policy: Policy, text: str, name: str | None = None) -> TextPolicy:
     'Stand from 17.'
     """
     kind = TextPolicy
-    if hasattr(policy, "act_async"):
+    if is_async(policy):
         kind = AsyncTextPolicy
     elif hasattr(policy, "action_probs"):
         kind = ScoringTextPolicy

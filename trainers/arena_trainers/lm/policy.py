@@ -3,8 +3,9 @@
 `learner_of` makes one of the model that a trainer of TRL's trains.
 """
 
+import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from arena_trainers.lm.backends import Backend, Sampling
+from arena_trainers.lm.backends import Backend, Sampling, generates_one
 from arena_trainers.lm.backends.forward_pass import check_no_prompt_tuning
 from arena_trainers.lm.backends.generation_settings import model_end_ids
 from arena_trainers.lm.backends.scoring import reply_logprobs
@@ -232,6 +233,33 @@ class LMPolicy:
             prompts = self.prompts_ids(chunk)
             replies += self.generate(prompts, [request.seed for request in chunk])
         return replies
+
+    @property
+    def act_async(
+        self,
+    ) -> Callable[[TurnRequest, float | None], Awaitable[Reply]] | None:
+        """As `AsyncPolicy.act_async` where the backend writes each reply for itself; else None."""
+        return self._act_async if generates_one(self.backend) else None
+
+    async def _act_async(
+        self, request: TurnRequest, timeout: float | None = None
+    ) -> Reply:
+        generate_one = generates_one(self.backend)
+        assert generate_one is not None  # else there is no `act_async`
+        (prompt,) = self.prompts_ids([request])
+        limit = self._max_reply_tokens(prompt)
+        if limit < 1:
+            return Reply("", instead="context_length")
+        async with asyncio.timeout(timeout):
+            sampling = replace(self.sampling, max_new_tokens=limit)
+            generated = await generate_one(prompt, request.seed, sampling)
+        entropies = generated.entropies
+        return self._reply(
+            prompt=list(prompt),
+            ids=generated.token_ids[0],
+            logprobs=generated.logprobs[0],
+            entropies=None if entropies is None else entropies[0],
+        )
 
     def forget_episodes(self) -> None:
         """Frees what the backend keeps between the turns of episodes."""

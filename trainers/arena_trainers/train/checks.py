@@ -8,7 +8,7 @@ import os
 
 from arena_envs.game import check_int
 from arena_trainers.engines import check_engine
-from arena_trainers.engines.settings import changes_draws, engine_of
+from arena_trainers.engines.settings import by_server, changes_draws, engine_of
 from arena_trainers.options import refuse_unknown
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.settings import SelfPlay
@@ -188,7 +188,11 @@ def check_asynchronous(args: SelfPlay) -> None:
         (str(cut), cut, "importance ratios are of the whole distribution"),
         ("vllm_mode 'colocate'", engine_of(args) == "vllm", "it shares the GPU"),
         ("a generation batch of several updates", updates, "its turns grow older"),
-        ("several processes", processes, "it has not been tested with them"),
+        (
+            "several processes without vllm_mode 'server'",
+            processes and not by_server(args),
+            "each would play in one more process",
+        ),
     ]
     for name, is_set, reason in refused:
         if is_set:

@@ -263,3 +263,4 @@ class PlayingLoop(TrainingLoop, Protocol):
     player: RolloutPlayer
     clock: Clock
     sender: WeightSender  # where a server plays
+    model_wrapped: Any

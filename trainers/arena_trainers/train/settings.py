@@ -269,6 +269,12 @@ class SelfPlay(TRLOptions):
         '`layout="trajectory"`, where a row holds several turns, else TRL\'s '
         "'sequence_mask'.",
     )
+    seeds: Literal["request", "engine"] = option(
+        "request",
+        group="Sampling",
+        help="With `use_vllm`: 'request' draws each reply from a seed of its own, so that a "
+        "run repeats; 'engine' leaves the draws to vLLM, which is faster, and no run repeats.",
+    )
     asynchronous: dict[str, Any] | None = option(
         None,
         group="Sampling",

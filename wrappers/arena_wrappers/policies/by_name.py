@@ -26,7 +26,7 @@ from arena_wrappers.policies.noise import (
     ScoringNoisyPolicy,
 )
 from arena_wrappers.policies.person import KIND, names_person, person
-from arena_wrappers.policies.protocol import Policy, Reply, TurnRequest
+from arena_wrappers.policies.protocol import Policy, Reply, TurnRequest, is_async
 
 
 def as_policy(thing: Any) -> Policy:
@@ -81,7 +81,7 @@ def noisy(
         )
     inner = make(policy)
     kind = NoisyPolicy
-    if hasattr(inner, "act_async"):
+    if is_async(inner):
         kind = AsyncNoisyPolicy
     elif hasattr(inner, "action_probs"):
         kind = ScoringNoisyPolicy
