@@ -74,12 +74,10 @@ def reference_logprobs(
                     prompt_ids, rows[i].completion_ids, None, 0.0
                 )
         batch = row_tensors(reference_rows, trainer)
-    model, learner_model = (
-        trainer.ref_model,
-        trainer.accelerator.unwrap_model(trainer.model),
-    )
+    model = trainer.ref_model
     with ExitStack() as stack:
         if model is None:  # the adapter was trained, and its base is the reference
+            learner_model = trainer.accelerator.unwrap_model(trainer.model)
             name = "ref" if "ref" in learner_model.peft_config else None
             stack.enter_context(use_adapter(learner_model, adapter_name=name))
             model = trainer.model
