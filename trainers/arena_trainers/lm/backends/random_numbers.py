@@ -1,7 +1,6 @@
 """Uniform numbers hashed from a seed and a step, by numpy and by Python's integers."""
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,9 @@ def uniform(seeds: Seeds, step: int) -> NDArray[np.float64]:
     Returns:
         float64 of the same shape, multiples of 2⁻⁵³.
     """
-    key = _mix(seeds + ((step + 1) * _GOLDEN & _ALL))
-    return (_mix(key + _GOLDEN) >> 11).astype(np.float64) * 2.0**-53
+    key = _mixed(seeds + np.uint64((step + 1) * _GOLDEN & _ALL))
+    number = _mixed(key + np.uint64(_GOLDEN)) >> np.uint64(11)
+    return number.astype(np.float64) * 2.0**-53
 
 
 def uniform_number(seed: int, step: int) -> float:
@@ -48,13 +48,19 @@ def seed_after(seed: int, step: int) -> int:
 
 
 _GOLDEN = 0x9E3779B97F4A7C15
+_FACTORS = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _ALL = 2**64 - 1
 
-_Number = TypeVar("_Number", int, Seeds)
 
-
-def _mix(x: _Number) -> _Number:
+def _mix(x: int) -> int:
     """Finaliser of SplitMix64 (Steele, Lea and Flood, 2014), modulo 2⁶⁴."""
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & _ALL
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & _ALL
+    x = (x ^ (x >> 30)) * _FACTORS[0] & _ALL
+    x = (x ^ (x >> 27)) * _FACTORS[1] & _ALL
     return x ^ (x >> 31)
+
+
+def _mixed(x: Seeds) -> Seeds:
+    """`_mix` of each number; numpy's integers wrap around."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(_FACTORS[0])
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(_FACTORS[1])
+    return x ^ (x >> np.uint64(31))
