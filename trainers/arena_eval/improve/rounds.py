@@ -13,8 +13,9 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 from arena_envs import GameEnv
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, counted
 from arena_eval.baselines import prepared
+from arena_eval.improve.openings import OpeningsProposer
 from arena_eval.improve.proposers import (
     Evidence,
     ModelProposer,
@@ -236,13 +237,27 @@ class Improvement:
         )
         texts = dict.fromkeys(safe_text(text) for text in proposals)
         before = {"", self.text, *(tried.text for tried in self._tried)}
+        new_texts = [text for text in texts if text not in before][: self._num_texts]
+        reason = {} if new_texts else {"reason": self._why_none(evidence, proposals)}
         return self._add_row(
             "proposals",
             round=number,
             text=self.text,
             mean_return=fmean(each.mean_return for each in played),
             num_played=len(played),
-            texts=[text for text in texts if text not in before][: self._num_texts],
+            texts=new_texts,
+            **reason,
+        )
+
+    def _why_none(self, evidence: Evidence, proposals: Sequence[str]) -> str:
+        """What the proposer read and wrote in a round without a new text, and what to do."""
+        if not proposals and isinstance(self._proposer, OpeningsProposer):
+            return self._proposer.why_none(evidence)
+        num_empty = sum(not safe_text(text) for text in proposals)
+        return (
+            f"read {counted(len(evidence.played), 'game')} and wrote "
+            f"{counted(len(proposals), 'text')}, {num_empty} of them empty, the others tried "
+            "before: give another --proposer, or end with fewer --rounds"
         )
 
     def _play(self, number: int, current: TextPolicy) -> list[PlayedEpisode]:
