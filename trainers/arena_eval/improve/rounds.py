@@ -24,11 +24,12 @@ from arena_eval.improve.proposers import (
     check_reads_prompts,
 )
 from arena_eval.improve.rows import TEXT, Row, RunRows
-from arena_eval.improve.text_policy import TextPolicy, check_shows_persona, with_text
+from arena_eval.improve.text_policy import check_shows_persona, with_text
 from arena_eval.improve.texts import safe_text
 from arena_eval.improve.transcripts import PlayedEpisode, played_by
 from arena_eval.intervals import LEVEL
 from arena_eval.matches import Evaluation, EvaluationPlan, env_of, seeds_of
+from arena_eval.prompt_policy import PromptPolicy
 from arena_eval.spending import Budget, Prices, Spending, added, endpoints_of
 from arena_eval.stopping import StopRule
 from arena_wrappers import NoReplyError, Policy
@@ -224,7 +225,7 @@ class Improvement:
         if confirmation is not None and confirmation["is_accepted"]:
             self._set_text(confirmation["text"], confirmation["number"])
 
-    def _propose(self, number: int, current: TextPolicy) -> Row:
+    def _propose(self, number: int, current: PromptPolicy) -> Row:
         """Plays with the current text, and records the texts of the proposer."""
         played = self._play(number, current)
         evidence = Evidence(self._env.game, self.text, played, self._tried)
@@ -260,7 +261,7 @@ class Improvement:
             "before: give another --proposer, or end with fewer --rounds"
         )
 
-    def _play(self, number: int, current: TextPolicy) -> list[PlayedEpisode]:
+    def _play(self, number: int, current: PromptPolicy) -> list[PlayedEpisode]:
         for opponent in self._opponents:
             self._evaluate("play", number, opponent, current)
         log = EpisodeLog(self._file(number, "play"))
@@ -270,7 +271,7 @@ class Improvement:
         return played
 
     def _compare(
-        self, stage: Stage, number: int, current: TextPolicy, text: str, index: int
+        self, stage: Stage, number: int, current: PromptPolicy, text: str, index: int
     ) -> Row:
         """The row of a candidate in a race or a confirmation."""
         candidate = self._player(text, index)
@@ -295,8 +296,8 @@ class Improvement:
         stage: Stage,
         number: int,
         opponent: Opponent,
-        player: TextPolicy,
-        base: TextPolicy | None = None,
+        player: PromptPolicy,
+        base: PromptPolicy | None = None,
         level: float = LEVEL,
     ) -> Evaluation:
         """Plays a stage of a round against one opponent; the current text plays each seed once.
@@ -341,7 +342,7 @@ class Improvement:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{stage}.jsonl"
 
-    def _player(self, text: str, index: int) -> TextPolicy:
+    def _player(self, text: str, index: int) -> PromptPolicy:
         return with_text(self._policy, text, f"{self._policy.name}, text {index}")
 
     def _set_text(self, text: str, index: int) -> None:

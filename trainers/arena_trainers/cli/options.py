@@ -166,6 +166,14 @@ class PolicyOptions:
             help="What the prompts begin with: who the player is, or a strategy.",
         ),
     ] = None
+    shuffle: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SEED",
+            help="Order of the listed actions: a seed, or 0 for the game's order.",
+            min=0,
+        ),
+    ] = None
     language: Annotated[
         str | None, typer.Option(help="Language of the prompts: en, de, es or zh.")
     ] = None
