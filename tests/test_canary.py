@@ -795,9 +795,10 @@ def test_every_reader_has_read_a_canary(walk):
 
 
 def test_every_server_has_a_canary():
-    from arena_trainers.cli.serve import serve_app
+    from arena_trainers.cli.commands import COMMANDS
 
-    assert {command.name for command in serve_app.registered_commands} == {*SERVERS}
+    names = [command.name for command in COMMANDS if command.name.startswith("serve ")]
+    assert {name.removeprefix("serve ") for name in names} == {*SERVERS}
 
 
 def test_the_canaries_are_alive(tmp_path):

@@ -95,6 +95,13 @@ class MatchOfGames(Transform):
     def pays(self) -> Pays:
         return "on_the_way"
 
+    @property
+    def known_value(self) -> str | None:  # of these parameters
+        """0 where both players play both places equally often: each can play each game alone."""
+        is_even = self.num_games % 2 == 0 and not self.game.simultaneous
+        is_duel = self.game.num_players == 2 and self.game.zero_sum
+        return "0 for both players" if is_even and is_duel else None
+
     def initial_state(self) -> MatchState:
         return MatchState((), self.game.initial_state())
 

@@ -35,7 +35,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain, pairwise
 from statistics import fmean
 from typing import Any, Literal, Protocol, TypeVar
@@ -64,7 +64,7 @@ from arena_eval.move_values import (
 from arena_eval.result_rows import token_ids
 from arena_wrappers import Episode, Turn, make_policy, play_plans, turn_states
 from arena_wrappers.play import final_state, game_of, next_state, plans_of
-from arena_wrappers.prompts import after_reasoning
+from arena_wrappers.prompts import after_reasoning, listed_actions, seat_options
 
 T = TypeVar("T")
 Episodes = Sequence[Episode]
@@ -205,21 +205,33 @@ def choice_bias(episodes: Episodes, game: AnyGame, seat: int) -> Found:
 
         bias_p = mean over turns with K > p legal actions of 1[position = p] - 1/K
 
-    Of positions 0 to 7, and of the last one. Prompts list actions in one order, so that a bias
-    may be a merit of the action: compare with the solver. Turns with one legal action do not count.
+    Of positions 0 to 7, and of the last one. In the game's order a bias may be a merit of the
+    action: compare with the solver. With the prompt option `shuffle` the order carries no hint, so
+    a bias is caused by the position. Turns with one legal action do not count.
     """
 
-    def place(turn: Turn, state: AnyState) -> tuple[int, int] | None:
+    def place(
+        turn: Turn, state: AnyState, shuffle: int, seed: int
+    ) -> tuple[int, int] | None:
         if turn.invalid is not None or len(turn.legal) < 2:
             return None
         text = turn.action
         if not isinstance(text, str):
             text = game.action_text(state, text)
-        if text not in turn.legal:  # an utterance of its own
+        listed = list(turn.legal)
+        if shuffle:
+            observation = game.observe(state, seat)
+            actions, _ = listed_actions(game, state, observation, (shuffle, seed))
+            listed = [game.action_text(state, action) for action in actions]
+        if text not in listed:  # an utterance of its own
             return None
-        return list(turn.legal).index(text), len(turn.legal)
+        return listed.index(text), len(listed)
 
-    positions = _each(episodes, game, seat, place)
+    positions: list[list[tuple[int, int]]] = []
+    for episode in sorted(episodes, key=lambda one: (one.seed, one.sample)):
+        shuffle = seat_options(episode.prompt, seat).shuffle
+        of_episode = partial(place, shuffle=shuffle, seed=episode.seed)
+        positions += _each([episode], game, seat, of_episode)
     most = max((size for pairs in positions for _, size in pairs), default=0)
 
     def bias(pairs: Sequence[tuple[int, int]]) -> float:

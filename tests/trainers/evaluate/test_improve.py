@@ -24,6 +24,7 @@ from arena_eval.improve.rows import ROWS, TEXT
 from arena_eval.improve.texts import MAX_TEXT
 from arena_eval.improve.transcripts import choose_episodes, played_by
 from arena_eval.spending import Budget
+from arena_studio.report.improve_report import improve_page
 from arena_wrappers import (
     FunctionPolicy,
     Policy,
@@ -420,3 +421,18 @@ def test_a_text_policy_passes_on_what_the_policy_can_do():
     )
     assert hasattr(player, "act_async")
     assert (player.prompt.reply_format, player.prompt.persona) == ("boxed", "B")
+
+
+def test_a_round_without_a_new_text_says_what_was_read(tmp_path: Path) -> None:
+    game = make_game("kuhn_poker")
+    always = FunctionPolicy(lambda request: request.wrap("bet"), name="always")
+    run = improvement(
+        tmp_path / "a", policy=always, proposer=OpeningsProposer(game), num_episodes=20
+    )
+    (row,) = kinds_of(run.run(), "proposals")
+    # both seats of 20 seeds; three cards, and what the first player did
+    assert "40 games in 9 situations" in row["reason"]
+    assert "the most here is 1" in row["reason"]
+    (row,) = kinds_of(improvement(tmp_path / "b", "", "").run(), "proposals")
+    assert "wrote 2 texts, 2 of them empty" in row["reason"]
+    assert "wrote 2 texts, 2 of them empty" in improve_page(tmp_path / "b")

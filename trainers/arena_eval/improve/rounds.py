@@ -13,8 +13,9 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 from arena_envs import GameEnv
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, counted
 from arena_eval.baselines import prepared
+from arena_eval.improve.openings import OpeningsProposer
 from arena_eval.improve.proposers import (
     Evidence,
     ModelProposer,
@@ -23,11 +24,12 @@ from arena_eval.improve.proposers import (
     check_reads_prompts,
 )
 from arena_eval.improve.rows import STAGES, TEXT, ImproveRow, ImproveStage, RunRows
-from arena_eval.improve.text_policy import TextPolicy, check_shows_persona, with_text
+from arena_eval.improve.text_policy import check_shows_persona, with_text
 from arena_eval.improve.texts import safe_text
 from arena_eval.improve.transcripts import PlayedEpisode, played_by
 from arena_eval.intervals import LEVEL
 from arena_eval.matches import Evaluation, EvaluationPlan, env_of, seeds_of
+from arena_eval.prompt_policy import PromptPolicy
 from arena_eval.spending import Budget, Prices, Spending, added, endpoints_of
 from arena_eval.stopping import StopRule
 from arena_wrappers import NoReplyError, Policy
@@ -221,7 +223,7 @@ class Improvement:
         if confirmation is not None and confirmation["is_accepted"]:
             self._set_text(confirmation["text"], confirmation["number"])
 
-    def _propose(self, number: int, current: TextPolicy) -> ImproveRow:
+    def _propose(self, number: int, current: PromptPolicy) -> ImproveRow:
         """Plays with the current text, and records the texts of the proposer."""
         played = self._play(number, current)
         evidence = Evidence(self._env.game, self.text, played, self._tried)
@@ -234,16 +236,30 @@ class Improvement:
         )
         texts = dict.fromkeys(safe_text(text) for text in proposals)
         before = {"", self.text, *(tried.text for tried in self._tried)}
+        new_texts = [text for text in texts if text not in before][: self._num_texts]
+        reason = {} if new_texts else {"reason": self._why_none(evidence, proposals)}
         return self._add_row(
             "proposals",
             round=number,
             text=self.text,
             mean_return=fmean(each.mean_return for each in played),
             num_played=len(played),
-            texts=[text for text in texts if text not in before][: self._num_texts],
+            texts=new_texts,
+            **reason,
         )
 
-    def _play(self, number: int, current: TextPolicy) -> list[PlayedEpisode]:
+    def _why_none(self, evidence: Evidence, proposals: Sequence[str]) -> str:
+        """What the proposer read and wrote in a round without a new text, and what to do."""
+        if not proposals and isinstance(self._proposer, OpeningsProposer):
+            return self._proposer.why_none(evidence)
+        num_empty = sum(not safe_text(text) for text in proposals)
+        return (
+            f"read {counted(len(evidence.played), 'game')} and wrote "
+            f"{counted(len(proposals), 'text')}, {num_empty} of them empty, the others tried "
+            "before: give another --proposer, or end with fewer --rounds"
+        )
+
+    def _play(self, number: int, current: PromptPolicy) -> list[PlayedEpisode]:
         for opponent in self._opponents:
             self._evaluate("play", number, opponent, current)
         log = EpisodeLog(self._file(number, "play"))
@@ -256,7 +272,7 @@ class Improvement:
         self,
         stage: ImproveStage,
         number: int,
-        current: TextPolicy,
+        current: PromptPolicy,
         text: str,
         index: int,
     ) -> ImproveRow:
@@ -283,8 +299,8 @@ class Improvement:
         stage: ImproveStage,
         number: int,
         opponent: Opponent,
-        player: TextPolicy,
-        base: TextPolicy | None = None,
+        player: PromptPolicy,
+        base: PromptPolicy | None = None,
         level: float = LEVEL,
     ) -> Evaluation:
         """Plays a stage of a round against one opponent; the current text plays each seed once.
@@ -329,7 +345,7 @@ class Improvement:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{stage}.jsonl"
 
-    def _player(self, text: str, index: int) -> TextPolicy:
+    def _player(self, text: str, index: int) -> PromptPolicy:
         return with_text(self._policy, text, f"{self._policy.name}, text {index}")
 
     def _set_text(self, text: str, index: int) -> None:

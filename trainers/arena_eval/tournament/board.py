@@ -409,11 +409,7 @@ def _tables(suite: Suite, policy: Policy) -> dict[GameCondition, list[list[float
         options = suite.prompt(key[1], policy) or PromptOptions(**prompt_fields)
         if is_tabular(policy):
             options = SHORT
-        elif (
-            len(states) > MAX_SCORED
-            or options.history != "state"
-            or not _scores(policy)
-        ):
+        elif len(states) > MAX_SCORED or not options.is_of_state or not _scores(policy):
             continue
         table, _ = tabular(scoring, rules, options)
         tables[key] = [list(map(float, table[state])) for state in states]

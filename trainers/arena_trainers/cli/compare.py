@@ -38,6 +38,7 @@ from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.recipe import load_recipe
 from arena_wrappers import Policy, as_policy
+from arena_wrappers.prompts import PROMPT_OPTIONS
 
 SUITE = "transfer"  # of `arena compare` without --suite and --games
 
@@ -108,7 +109,8 @@ def compare(
 
     The difference of their returns is paired by seeds, and recomputed from replayed records. In
     cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
-    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
+    With the same policy twice, prompt options hold for the second one alone: the difference is
+    what they are worth. A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
     TRAINED, or by --trained-on. With --out the same command goes on after a stop or lost
     episodes, as `arena eval` does.
 
@@ -117,8 +119,11 @@ def compare(
     arena compare lm:runs/a/start lm:runs/a/model --suite mars --out a.jsonl
 
     arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
+
+    arena compare lm:runs/a/model lm:runs/a/model -g kuhn_poker --shuffle 1
     """
     from arena_eval.comparison import ComparisonPlan, comparison_table
+    from arena_eval.prompt_policy import with_prompt
     from arena_trainers.cli.budgets import limits_of, say_expected, say_spent
 
     with usage_errors():
@@ -129,6 +134,10 @@ def compare(
             trained, trained_on, allow_code=allow_code
         )
         base_policy, trained_policy = _policy_pair(policy_options, base, trained)
+        overrides = policy_options.wrapper
+        if base == trained and policy_options.prompt:
+            trained_policy = with_prompt(trained_policy, policy_options.prompt, prompt)
+            overrides = {n: v for n, v in overrides.items() if n not in PROMPT_OPTIONS}
         limits = limits_of(
             num_episodes,
             until,
@@ -142,7 +151,7 @@ def compare(
                 base_policy,
                 trained_policy,
                 opponents,
-                prompt=policy_options.wrapper,
+                prompt=overrides,
                 defaults=prompt,
                 seed=seed,
                 num_episodes=limits.num_episodes,

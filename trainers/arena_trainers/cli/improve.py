@@ -11,7 +11,11 @@ from rich.table import Table
 
 from arena_envs.game import AnyGame
 from arena_eval.improve.rows import ROWS, TEXT
-from arena_studio.report.improve_report import improve_page, records_of
+from arena_studio.report.improve_report import (
+    improve_page,
+    records_of,
+    silent_rounds,
+)
 from arena_trainers.cli.arguments import check_out, read_env, required_folder
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
@@ -160,6 +164,8 @@ def improve(
             "stopped: the budget does not pay another step; a larger one goes on",
             err=True,
         )
+    for sentence in silent_rounds(rows):
+        typer.echo(sentence, err=True)
     records = records_of(rows)
     document = {"text": improvement.text, "texts": records}
     show(form, document, records, lambda _: [_table(records, improvement.text, out)])

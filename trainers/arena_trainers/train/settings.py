@@ -116,9 +116,10 @@ class SelfPlay(TRLOptions):
         ["kuhn_poker"],
         group="Games and prompts",
         help="Games to train on: ids, or dicts of id, params, max_turns, weight, "
-        "opponents, knobs. Episodes are truncated after `max_turns` turns of all "
+        "opponents, knobs, ladder. Episodes are truncated after `max_turns` turns of all "
         "seats together; there is no limit by default. `knobs: true`, or a list of "
-        "names, lists the game once for each value of its knobs.",
+        "names, lists the game once for each value of its knobs. `ladder: [random, "
+        "'mcts:10']` lists it once for each opponent.",
     )
     opponents: Any = option(
         "self",
@@ -209,6 +210,11 @@ class SelfPlay(TRLOptions):
         mapping="prompt",
         group="Games and prompts",
         help="Template of the request for another reply, with {fault}.",
+    )
+    shuffle: int = option(
+        0,
+        group="Games and prompts",
+        help="Seed of the order in which prompts list the legal actions; 0: the game's order.",
     )
     date: str = option(
         DATE,
@@ -476,11 +482,11 @@ class SelfPlay(TRLOptions):
         options = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
         options["persona"] = " ".join(filter(None, (options["persona"], instruction)))
         prompt_options = PromptOptions(**options)
-        if prompt_options.history != "state" or self.on_invalid == "retry":
+        if not prompt_options.is_of_state or self.on_invalid == "retry":
             raise ValueError(
-                "a reference with prompts of its own needs history='state' and no "
-                f"retries, got history={prompt_options.history!r} and "
-                f"on_invalid={self.on_invalid!r}; set both"
+                "a reference with prompts of its own needs history='state', shuffle=0 and no "
+                f"retries, got history={prompt_options.history!r}, "
+                f"shuffle={prompt_options.shuffle} and on_invalid={self.on_invalid!r}; set them"
             )
         return prompt_options
 

@@ -186,9 +186,9 @@ class Scheduler:
 
 async def stream_async(
     plans: Sequence[EpisodePlan], max_in_flight: int, run: Scheduler
-) -> AsyncGenerator[tuple[Key, Episode]]:
+) -> AsyncGenerator[tuple[EpisodeKey, Episode]]:
     """Each episode with the key of its `LiveEpisode`, as soon as it is over; see `play_many`."""
-    done: dict[Key, tuple[LiveEpisode, Episode]] = {}
+    done: dict[EpisodeKey, tuple[LiveEpisode, Episode]] = {}
     plans_left = deque(enumerate(plans))
     candidates: list[LiveEpisode] = []
     tasks: set[asyncio.Task[Episode]] = set()
@@ -231,12 +231,12 @@ def forget_all(plans: Sequence[EpisodePlan]) -> None:
 
 def stream_in_own_loop(
     plans: Sequence[EpisodePlan], max_in_flight: int, run: Scheduler
-) -> Iterator[tuple[Key, Episode]]:
+) -> Iterator[tuple[EpisodeKey, Episode]]:
     """As `stream_async`, without `await`, and whether or not a loop runs in this thread."""
     with _runner() as run_coroutine:
         episodes = stream_async(plans, max_in_flight, run)
 
-        async def following() -> tuple[Key, Episode] | None:
+        async def following() -> tuple[EpisodeKey, Episode] | None:
             return await anext(episodes, None)
 
         try:

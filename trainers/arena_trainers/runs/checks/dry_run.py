@@ -330,7 +330,7 @@ def _game_names(games: Sequence[GamePlan], opponents: object) -> list[str]:
     """The games; one that is listed again has its seats, or the opponents of the run."""
     counts = Counter(game.name for game in games)
     return [
-        f"{game.name} ({', '.join(game.seats or [str(opponents)])})"
+        f"{game.name} ({', '.join(game.seats or [game.opponent or str(opponents)])})"
         if counts[game.name] > 1
         else game.name
         for game in games

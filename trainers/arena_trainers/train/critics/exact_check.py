@@ -30,6 +30,7 @@ def check_exact(args: SelfPlay, plans: Sequence[GamePlan]) -> None:
     all_tokens = "action probabilities are of all tokens"
     for name, value, required, reason in (
         ("history", args.history, "state", "a transcript holds more than the state"),
+        ("shuffle", args.shuffle, 0, "an order holds more than the state"),
         ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
         ("top_k", args.top_k, 0, all_tokens),
         ("top_p", args.top_p, 1.0, all_tokens),
@@ -52,7 +53,7 @@ def check_exact(args: SelfPlay, plans: Sequence[GamePlan]) -> None:
         if plan.seats is None:
             raise ValueError(
                 "critic='exact' takes the same opponents in all starts, got opponents "
-                f"{args.opponents!r}; name who plays each seat, such as [self, random], or "
+                f"{plan.opponent or args.opponents!r}; name who plays each seat, such as [self, random], or "
                 "set critic='features'"
             )
         try:
