@@ -120,7 +120,7 @@ def compare(
 
     arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
 
-    arena compare lm:runs/a/model lm:runs/a/model -g kuhn_poker --shuffle 1
+    arena compare lm:runs/a/model lm:runs/a/model -g kuhn_poker --prompt shuffle=1
     """
     from arena_eval.comparison import ComparisonPlan, comparison_table
     from arena_eval.prompt_policy import with_prompt

@@ -213,6 +213,7 @@ class SelfPlay(TRLOptions):
     )
     shuffle: int = option(
         0,
+        mapping="prompt",
         group="Games and prompts",
         help="Seed of the order in which prompts list the legal actions; 0: the game's order.",
     )
