@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from accelerate.utils import gather_object
 
 from arena_credit import Credit, FlatPoolWarning, TurnBatch
+from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_model import RewardModel
 from arena_trainers.matchmaking import SELF
 from arena_trainers.rewards import Part
@@ -16,6 +17,7 @@ from arena_trainers.train.clock import Clock
 from arena_trainers.train.columns import functions_of, reward_columns_of
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics.protocol import Critic
+from arena_trainers.train.critics.replies import with_reply_probs
 from arena_trainers.train.estimator import estimate_credit, part_weights
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.records import (
@@ -54,6 +56,7 @@ class BatchCredit:
         max_tokens: most tokens that run through a reward model at once.
         spans: of the tokens of a reply, by the ids of prompt and reply, and its text: 0 for
             reasoning, else 1.
+        policy: which plays the seats that learn, for critics with action values.
 
     Attributes:
         state: the estimator's, from the batch before.
@@ -72,10 +75,11 @@ class BatchCredit:
         max_tokens: int,
         spans: Callable[[Sequence[int], Sequence[int], str], Sequence[int]]
         | None = None,
+        policy: LMPolicy | None = None,
     ) -> None:
         self.args, self.games, self.critic = args, games, critic
         self.models, self.clock, self.max_tokens = models, clock, max_tokens
-        self.spans = spans
+        self.spans, self.policy = spans, policy
         self.state: Mapping[str, Any] | None = None
         self.metrics: dict[str, float] = {}
         functions = games.functions.values()
@@ -133,6 +137,8 @@ class BatchCredit:
             )
             if SPAN in games.columns:
                 records = [self._with_span(record, played) for record in records]
+            if "reply_probs" in games.columns and self.policy is not None:
+                records = with_reply_probs(records, played.episodes, self.policy)
             if from_rewards:
                 records = with_scores(
                     records, played.episodes, self.models, self.max_tokens

@@ -5,7 +5,7 @@ This module imports neither TRL nor torch.
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from arena_envs.game import check_bool, check_int, check_number
@@ -14,20 +14,33 @@ from arena_trainers.options import refuse_unknown
 
 
 class CriticFacts(NamedTuple):
-    """The columns that a critic supplies, its options, and further columns that it reads."""
+    """The columns that a critic supplies, its options, and further columns that it reads.
+
+    scores_replies: whether its action values need the probabilities of all canonical replies.
+    """
 
     columns: tuple[str, ...]
     options: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    scores_replies: bool = False
+
+    def reads_of(self, columns: Collection[str]) -> tuple[str, ...]:
+        """What the records hold for the critic, if credit reads these columns."""
+        scores = self.scores_replies and "action_value" in columns
+        return (*self.reads, "reply_probs") if scores else self.reads
 
 
 _FITTED, _CRITICS = ("hidden_size", "learning_rate"), "arena_trainers.train.critics"
 _VALUES = ("value", "next_value")
 CRITIC_FACTS = {  # of those of this package, whose module imports torch
-    "features": CriticFacts(_VALUES, (*_FITTED, "num_steps"), ("features",)),
+    "features": CriticFacts(
+        (*_VALUES, "action_value"), (*_FITTED, "num_steps"), ("features",), True
+    ),
     "exact": CriticFacts((*_VALUES, "action_value")),
     "tokens": CriticFacts(
-        ("tokens.value", *_VALUES), (*_FITTED, "loss_weight", "shared", "clip")
+        ("tokens.value", *_VALUES, "action_value"),
+        (*_FITTED, "loss_weight", "shared", "clip"),
+        scores_replies=True,
     ),
     "utterances": CriticFacts(
         (*_VALUES, "action_value"),
@@ -43,7 +56,16 @@ critics: Registry[Any] = Registry(
         "tokens": f"{_CRITICS}:TokenCritic",
         "utterances": f"{_CRITICS}:UtteranceCritic",
     },
-    reserved=("games", "discount", "seed", "seats", "options", "weight", "trainer"),
+    reserved=(
+        "games",
+        "discount",
+        "seed",
+        "seats",
+        "options",
+        "weight",
+        "trainer",
+        "scores_replies",
+    ),
     kit=f"{_CRITICS}:check_critic",
 )
 
