@@ -231,7 +231,6 @@ def test_targets_are_returns_as_the_estimator_sees_them(
         ({"critic": "token"}, "no critic 'token'; did you mean 'tokens'"),
         ({"critic": "nowhere:Critic"}, "nor is there a module 'nowhere'"),
         ({"credit": "mars"}, "credit 'mars' reads no values of critic='tokens'"),
-        ({"credit": "counterfactual"}, "needs the column 'action_value'"),
         ({"critic": "utterances"}, r"'tokens.value', which .*: set critic='tokens'$"),
     ],
 )

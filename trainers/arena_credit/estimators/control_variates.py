@@ -10,6 +10,7 @@ from arena_credit.claims import UNBIASED, claims
 from arena_credit.estimators.levels import levels
 from arena_credit.estimators.slopes import (
     Columns,
+    GroupSlopes,
     Shrinkage,
     Slopes,
     TurnBlock,
@@ -478,6 +479,7 @@ def _backward(
     predicts = (
         fitted is not None or num_choices == 0
     )  # the first pass is for slopes alone
+    of_groups = GroupSlopes(seat.surprise, num_folds, shrinkage)
     residuals: list[Floats] = []
     values: list[Floats] = []
     for block, turn in zip(seat.blocks[::-1], seat.numbers[::-1], strict=True):
@@ -508,7 +510,12 @@ def _backward(
                 mean, spread = fitted.mean, fitted.spread
             slope, share = shrunk(here, mean, spread, shrinkage.threshold)
             slopes_before = slopes_before + share.sum(-1)
-            explained = slope @ seat.surprise[rows].T
+            surprise = seat.surprise[rows]
+            explained = slope @ surprise.T
+            if fitted is not None:
+                explained += of_groups.explain(
+                    residual - explained, surprise, seat.square[rows], block
+                )
             later[:, start] = discount * (later[:, start] + explained)
         residuals.append(residual)
         values.append(residual - explained)

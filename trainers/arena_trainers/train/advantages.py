@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from accelerate.utils import gather_object
 
 from arena_credit import Credit, FlatPoolWarning, TurnBatch
+from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_model import RewardModel
 from arena_trainers.matchmaking import SELF
 from arena_trainers.rewards import Part
@@ -16,6 +17,7 @@ from arena_trainers.train.clock import Clock
 from arena_trainers.train.columns import functions_of, reward_columns_of
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics.protocol import Critic
+from arena_trainers.train.critics.replies import with_reply_probs
 from arena_trainers.train.estimator import estimate_credit, part_weights
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.records import (
@@ -51,6 +53,7 @@ class BatchCredit:
         clock: counts the time.
         max_tokens: most tokens that run through a reward model at once.
         spans: as for `turn_records`.
+        policy: which plays the seats that learn, for critics with action values.
 
     Attributes:
         state: the estimator's, from the batch before.
@@ -68,10 +71,11 @@ class BatchCredit:
         clock: Clock,
         max_tokens: int,
         spans: SpanFunction | None = None,
+        policy: LMPolicy | None = None,
     ) -> None:
         self.args, self.games, self.critic = args, games, critic
         self.models, self.clock, self.max_tokens = models, clock, max_tokens
-        self.spans = spans
+        self.spans, self.policy = spans, policy
         self.state: Mapping[str, Any] | None = None
         self.metrics: dict[str, float] = {}
         functions = games.functions.values()
@@ -128,6 +132,8 @@ class BatchCredit:
                 self.args.branching(()),
                 self.spans,
             )
+            if "reply_probs" in games.columns and self.policy is not None:
+                records = with_reply_probs(records, played.episodes, self.policy)
             if from_rewards:
                 records = with_scores(
                     records, played.episodes, self.models, self.max_tokens

@@ -65,6 +65,9 @@ class TurnRecord(NamedTuple):
     branch: int = -1
     unselected: bool = True
     features: NDArray[np.float32] | None = None  # for a critic, before the turn
+    legal: Sequence[Any] = ()  # for a critic, the legal actions
+    reply_probs: Sequence[float] = ()  # of the canonical reply of each of them
+    reply_index: int = -1  # of that which was sampled; -1 for another reply
     next_features: NDArray[np.float32] | None = None  # at the end, if it is truncated
     paid: float = 0.0  # to the seat before its turn
     supplied: Mapping[str, float] | None = None  # by functions or reward models
@@ -135,7 +138,7 @@ SpanFunction = Callable[[Sequence[int], Sequence[int], str], Sequence[int]]
 
 PARTS = ("game", "format")  # of the reward, as `PromptWrapper` pays them
 # columns that need the state before a turn
-OF_STATES = frozenset({"state_key", "action", "value", "features"})
+OF_STATES = frozenset({"state_key", "action", "value", "features", "reply_probs"})
 
 
 def turn_records(
@@ -236,6 +239,8 @@ def _with_columns(
     record = _with_state(record, turn, game, state)
     if "features" in columns:
         record = record._replace(features=game.features(state, turn.seat))
+    if "reply_probs" in columns:
+        record = record._replace(legal=tuple(game.legal_actions(state)))
     return record
 
 

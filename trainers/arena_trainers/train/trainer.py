@@ -274,6 +274,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             clock,
             max_tokens=self.forward.max_tokens,
             spans=self.policy.chat.spans,
+            policy=self.policy,
         )
         self.async_player = AsyncPlayer(self) if args.asynchronous else None
         self.filter = Filter(
