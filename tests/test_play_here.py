@@ -107,3 +107,15 @@ def test_a_record_of_anybody_is_refused_with_a_reason(tables, change, wanted) ->
     record = {"game": "tic_tac_toe-v0", "seed": 0, "replies": ["b2"], **change}
     with pytest.raises(play_here.Refused, match=wanted):
         tables.answer("/api/replay", record)
+
+
+def test_policies_play_a_turn_for_each_look(tables) -> None:
+    view = opened(tables, "tic_tac_toe-v0", "minimax", "minimax")
+    path, turns = f"/api/tables/{view['table']}", [*view["turns"]]
+    while not view["done"]:
+        view = tables.answer(f"{path}/watch?from={len(turns)}", {})
+        turns += view["turns"]
+        assert len(view["turns"]) == 1
+    assert tables.answer(f"{path}/record", {})["replies"] == [
+        turn["reply"] for turn in turns
+    ]
