@@ -65,6 +65,11 @@ COMMANDS = (
         "report:report",
         "Write a page about runs, an evaluation or a tournament: results, curves, replays.",
     ),
+    Command(
+        "watch",
+        "watch:watch",
+        "Watch a run while it trains: its report, live, in a browser or a terminal.",
+    ),
     Command("data", "data:data", "Choose rows to train on from recorded episodes."),
     Command(
         "export",
