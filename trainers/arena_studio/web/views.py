@@ -3,14 +3,16 @@
 A session is a `SeatSession`, or the one of the site's page, which has no environment.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arena_envs.game import AnyGame
 from arena_envs.scenes import scene_of
 from arena_eval.move_values import MoveSolver
-from arena_wrappers.play import SeatSession
 from arena_wrappers.prompts import PromptOptions, messages
 from arena_wrappers.records import Turn
+
+if TYPE_CHECKING:  # the site's page has no environments
+    from arena_wrappers.play import SeatSession
 
 
 def action_text(game: AnyGame, turn: Turn) -> str:
@@ -20,7 +22,7 @@ def action_text(game: AnyGame, turn: Turn) -> str:
     return game.action_text(turn.state, turn.action)
 
 
-def seen(session: SeatSession, seat: int) -> dict[str, Any]:
+def seen(session: "SeatSession", seat: int) -> dict[str, Any]:
     """What a seat may know of its game now; equal in states that it cannot tell apart."""
     game, state, done = session.game, session.state, session.done
     mine = not done and session.seat == seat
@@ -42,7 +44,7 @@ def seen(session: SeatSession, seat: int) -> dict[str, Any]:
     return base
 
 
-def _history(session: SeatSession) -> list[tuple[int, str]]:
+def _history(session: "SeatSession") -> list[tuple[int, str]]:
     """Seat and action of each past turn, where all seats know them: in open games, or at the end."""
     game = session.game
     is_open = game.information == "perfect" and not game.simultaneous
@@ -87,7 +89,7 @@ def values_at(
     }
 
 
-def frames(session: SeatSession, start: int = 0) -> dict[str, Any]:
+def frames(session: "SeatSession", start: int = 0) -> dict[str, Any]:
     """The turns of a game from `start` on and its end, as a viewer sees who may see all."""
     game = session.game
     returns_to_go, turns = [0.0] * game.num_players, list[dict[str, Any]]()
