@@ -180,9 +180,9 @@ def test_axe_finds_nothing_serious(page, axe, scheme) -> None:
     page.emulate_media(color_scheme=scheme)
     PAGES.nothing_serious(page, axe)
     for game, seats in (
+        ("werewolf", ["me", *["random"] * 5]),
         ("tic_tac_toe", ["me", "random"]),
         ("leduc_poker", ["me", "random"]),
-        ("werewolf", ["me", *["random"] * 5]),
     ):
         page.evaluate("location.hash = ''")
         page.wait_for_selector("#home:not([hidden])")
