@@ -309,6 +309,8 @@ class BaseGame(Generic[S, A]):
     pays_rounds: ClassVar[bool] = False  # whether each of several `num_rounds` pays
     shares_measured: ClassVar[Sequence[str]] = ()  # names of measures from 0 to 1
     verbs: ClassVar[Sequence[str]] = ()  # that a text may have before an action
+    seat_roles: ClassVar[Sequence[str]] = ()  # what each seat is, such as "seller"
+    seat_tones: ClassVar[Sequence[str]] = ()  # colors of seats other than `seat_tone`
 
     def __post_init__(self) -> None:
         """Checks the parameters by their annotations and limits, see `param`; lists become tuples.

@@ -200,6 +200,7 @@ class Codenames(talk.TalkGame[State, Action]):
             word twice.
     """
 
+    seat_roles = ("red spymaster", "red operative", "blue spymaster", "blue operative")
     num_words: int = param(12, 4, 25)
     num_agents: int = param(3, 1, lambda game: (game.num_words - 2) // 2)
     num_boards: int = param(200, 1, 1000)

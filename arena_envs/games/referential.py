@@ -211,6 +211,7 @@ class Referential(talk.PairedTurns[State, Action]):
             value twice.
     """
 
+    seat_roles = ("speaker", "listener")
     num_objects: int = param(
         4,
         2,

@@ -92,6 +92,7 @@ class ComparisonPlan:
         warnings: of the last run.
         stops: of the last run, why play ended, see `Evaluation`.
         unanswered: a clause for each policy and game with lost episodes in the last run.
+        evaluations: of the last run, see `Evaluation.to_dict`.
 
     Raises:
         ValueError: as for `EvaluationPlan`.
@@ -128,6 +129,7 @@ class ComparisonPlan:
         self.warnings: dict[str, None] = {}
         self.unanswered: list[str] = []
         self.stops: list[str] = []
+        self.evaluations: list[Record] = []
 
     @property
     def players(self) -> list[Policy]:
@@ -152,7 +154,7 @@ class ComparisonPlan:
             NoReplyError: all episodes of a row are lost.
         """
         self.warnings, self.unanswered, self.stops = {}, [], []
-        self._found: list[Record] = []
+        self.evaluations = []
         self._progress, self._num_done = progress or (lambda *_: None), 0
         self._total = sum(plan.num_episodes for _, plan in self._plans.values())
         records = [
@@ -161,7 +163,7 @@ class ComparisonPlan:
             for record in self._records(env, self._play(plan))
         ]
         if out := self._options.get("out"):
-            append_results(out, self._found)
+            append_results(out, self.evaluations)
         return records
 
     def _play(self, plan: EvaluationPlan) -> Evaluation:
@@ -169,7 +171,7 @@ class ComparisonPlan:
         evaluation = plan.run(
             lambda done, _: self._progress(before + done, self._total), write=False
         )
-        self._found.append(evaluation.to_dict())
+        self.evaluations.append(evaluation.to_dict())
         self._num_done += plan.num_episodes
         self.unanswered += plan.unanswered()
         self.warnings |= dict.fromkeys(evaluation.warnings)

@@ -18,18 +18,26 @@ from arena_studio.report.curves import charts_of, missing_from
 from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import RunFiles, read_runs
+from arena_studio.report.run_status import RESULTS
 from arena_studio.report.tables import fact_table, result_tables, source_link
 from arena_wrappers.records import write_whole
 
 SCRIPTS = ("replay.js", "report.js")
 
 
-def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
+def report_page(
+    *runs: RunFiles,
+    live_seconds: int = 0,
+    status: Sequence[tuple[str, Sequence[str]]] = (),
+    is_served: bool = False,
+) -> str:
     """The report of runs.
 
     Args:
         runs: the files of the runs, see `read_runs`; several are compared.
         live_seconds: seconds after which the page reloads itself; 0 for a page that does not.
+        status: heading and sentences of what a live page shows first.
+        is_served: whether the page listens to the events of `arena_studio.report.live`.
 
     Raises:
         ModuleNotFoundError: Jinja or matplotlib is not installed.
@@ -47,6 +55,8 @@ def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
         scripts=SCRIPTS,
         title=", ".join(run.name for run in named_runs),
         live_seconds=live_seconds,
+        status=status,
+        connects=is_served,
         num_runs=len(named_runs),
         num_episodes=len(episodes),
         left=sum(run.left for run in named_runs),
@@ -112,7 +122,6 @@ def _sources(
 
 
 SECONDS = 30  # between two pages
-RESULTS_FILE = "results.json"  # a run writes it at its end
 WATCHED = ("*.jsonl", "*.yaml", "results.json", "rollouts/step-*.jsonl")
 Stamp = tuple[str, int, int]  # path, time and size of a file
 
@@ -144,14 +153,8 @@ def follow(
     """
     old_stamps: list[Stamp] = []
     try:
-        while not _have_ended(folders):
-            paths = {
-                watched
-                for folder in folders
-                for pattern in WATCHED
-                for watched in folder.glob(pattern)
-            }
-            stamps = [_stamp(path) for path in sorted(paths)]
+        while not have_ended(folders):
+            stamps = stamps_of(folders)
             if stamps != old_stamps:
                 runs = read_runs(folders, num_groups)
                 write_whole(path, report_page(*runs, live_seconds=seconds))
@@ -161,7 +164,18 @@ def follow(
         pass  # the page must stop to reload itself
     runs = read_runs(folders, num_groups)
     write_whole(path, report_page(*runs))
-    return runs, _have_ended(folders)
+    return runs, have_ended(folders)
+
+
+def stamps_of(folders: Sequence[Path]) -> list[Stamp]:
+    """The files of runs that a report reads, with their times and sizes."""
+    paths = {
+        watched
+        for folder in folders
+        for pattern in WATCHED
+        for watched in folder.glob(pattern)
+    }
+    return [_stamp(path) for path in sorted(paths)]
 
 
 def _stamp(path: Path) -> Stamp:
@@ -169,5 +183,6 @@ def _stamp(path: Path) -> Stamp:
     return str(path), status.st_mtime_ns, status.st_size
 
 
-def _have_ended(folders: Sequence[Path]) -> bool:
-    return all((folder / RESULTS_FILE).is_file() for folder in folders)
+def have_ended(folders: Sequence[Path]) -> bool:
+    """Whether all runs have written their results."""
+    return all((folder / RESULTS).is_file() for folder in folders)

@@ -59,6 +59,11 @@ COMMANDS = (
         "report:report",
         "Write a page about runs, an evaluation or a tournament: results, curves, replays.",
     ),
+    Command(
+        "watch",
+        "watch:watch",
+        "Watch a run while it trains: its report, live, in a browser or a terminal.",
+    ),
     Command("games", "games:list_games", "List all games."),
     Command(
         "show",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from transformers import TrainerState
 
+from arena_studio.report.collapse import START_METRIC
 from arena_trainers.processes import gather_shares, process_share
 from arena_trainers.runs.callbacks.measuring import Measuring
 from arena_trainers.train.games import GamePlan, different_games
@@ -20,9 +21,6 @@ from arena_wrappers import EpisodePlan, Policy, play, play_plans
 
 if TYPE_CHECKING:
     from arena_trainers.train.trainer import TurnGRPOTrainer
-
-
-START_METRIC = "against_start"  # of metrics: arena/<game>/against_start
 
 
 class AgainstStart(Measuring):
