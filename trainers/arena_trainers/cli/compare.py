@@ -119,7 +119,12 @@ def compare(
     arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
     """
     from arena_eval.comparison import ComparisonPlan, comparison_table
-    from arena_trainers.cli.budgets import limits_of, say_expected, say_spent
+    from arena_trainers.cli.budgets import (
+        limits_of,
+        say_again,
+        say_expected,
+        say_spent,
+    )
 
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
@@ -152,9 +157,10 @@ def compare(
                 trained_on=known_games,
                 equal_tokens=equal_tokens,
             )
-        say_expected([plan], plan.players, limits)
+        expected = say_expected([plan], plan.players, limits)
     with running(kept_episodes(out), policies=[base, trained]) as bar:
-        records = [{**row, "trained_on": trained_on_ids} for row in plan.run(bar)]
+        progress = say_again(bar, limits, expected)
+        records = [{**row, "trained_on": trained_on_ids} for row in plan.run(progress)]
     say_spent(limits)
     show_warnings([*plan.warnings])
     show(form, records, records, lambda _: [comparison_table(records, plan.stops)])
