@@ -17,7 +17,7 @@ from arena_envs.transforms import innermost
 from arena_eval.baselines import prepared
 from arena_eval.exploit import given_prompts
 from arena_eval.intervals import paired_interval
-from arena_eval.luck import Adjusted
+from arena_eval.luck import Adjusted, worth_text
 from arena_eval.matches import (
     Evaluation,
     EvaluationPlan,
@@ -258,13 +258,13 @@ def _luck_out(adjusted: Adjusted | None) -> Record:
     """A mean with the luck taken out, where that helps."""
     if adjusted is None:
         return dict.fromkeys(
-            ("adjusted", "adjusted_low", "adjusted_high", "games_saved")
+            ("adjusted", "adjusted_low", "adjusted_high", "adjusted_worth")
         )
     return {
         "adjusted": adjusted.mean,
         "adjusted_low": adjusted.low,
         "adjusted_high": adjusted.high,
-        "games_saved": adjusted.games_saved,
+        "adjusted_worth": adjusted.worth,
     }
 
 
@@ -291,7 +291,7 @@ def comparison_table(
     heads = ["n", "return (95 %)", "tokens", "per point", "invalid", "lost"]
     has_luck_out = any(record.get("adjusted") is not None for record in records)
     if has_luck_out:
-        heads[2:2] = ["luck out (95 %)", "games saved"]
+        heads[2:2] = ["luck out (95 %)", "as good as"]
         table.caption = f"{table.caption}\n{LUCK}"
     if stops:
         played = [f"played: {text}" for text in stops]
@@ -322,7 +322,7 @@ def _luck_cells(record: Mapping[str, Any]) -> list[str]:
     if record.get("adjusted") is None:
         return ["-", "-"]
     ends = f"{record['adjusted_low']:z.3f} to {record['adjusted_high']:z.3f}"
-    return [f"{record['adjusted']:z.3f} ({ends})", f"{record['games_saved']:.1f}"]
+    return [f"{record['adjusted']:z.3f} ({ends})", worth_text(record["adjusted_worth"])]
 
 
 def coalition_steps(

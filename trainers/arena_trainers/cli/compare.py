@@ -138,7 +138,12 @@ def compare(
     """
     from arena_eval.comparison import ComparisonPlan, comparison_table
     from arena_eval.prompt_policy import with_prompt
-    from arena_trainers.cli.budgets import limits_of, say_expected, say_spent
+    from arena_trainers.cli.budgets import (
+        limits_of,
+        say_again,
+        say_expected,
+        say_spent,
+    )
 
     with ExitStack() as exits:
         with usage_errors():
@@ -193,9 +198,12 @@ def compare(
                     trained_on=known_games,
                     equal_tokens=equal_tokens,
                 )
-            say_expected([plan], plan.players, limits)
+            expected = say_expected([plan], plan.players, limits)
         with running(kept_episodes(out), policies=[base, trained]) as bar:
-            records = [{**row, "trained_on": trained_on_ids} for row in plan.run(bar)]
+            progress = say_again(bar, limits, expected)
+            records = [
+                {**row, "trained_on": trained_on_ids} for row in plan.run(progress)
+            ]
         say_spent(limits)
         show_warnings([*plan.warnings])
         show(form, records, records, lambda _: [comparison_table(records, plan.stops)])

@@ -67,6 +67,7 @@ class GamePlan:
         learners: which seats learn, in some starts at least.
         lineups: who plays each seat, if the learner faces the same policies in all starts; one
             line-up, or one for each seat where the seat that learns is drawn. Else none.
+        wrapper: the environment with its prompts.
         env_fn: makes an environment of the game; all of them share `game`.
 
     Raises:
@@ -102,7 +103,8 @@ class GamePlan:
         ]
         self.lineups = _lineups(self.seats, opponents, num_players)
         # one function for all episodes, so that they share their caches
-        self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
+        self.wrapper = PromptWrapper(env, **args.prompt_options)
+        self.env_fn: EnvFn = self.wrapper.clone
         self._prompt_options = args.prompt_options
         self._cut: dict[int, EnvFn] = {}
 
