@@ -2,9 +2,9 @@
 
 | `critic` | values | options |
 |---|---|---|
-| `features` | of turns, learned from `Game.features` (`FeatureCritic`) | `hidden_size`, `learning_rate`, `num_steps` |
+| `features` | of turns and actions, learned from `Game.features` (`FeatureCritic`) | `hidden_size`, `learning_rate`, `num_steps` |
 | `exact` | of turns, by enumeration under the policies that play (`ExactCritic`) | |
-| `tokens` | of tokens, learned from the model's hidden states (`TokenCritic`) | `hidden_size`, `learning_rate`, `loss_weight`, `shared`, `clip` |
+| `tokens` | of tokens and actions, learned from the model's hidden states (`TokenCritic`) | `hidden_size`, `learning_rate`, `loss_weight`, `shared`, `clip` |
 | `utterances` | Q and V of turns, learned from hidden states and a replay buffer (`UtteranceCritic`) | `hidden_size`, `learning_rate`, `num_steps`, `batch_size`, `replay`, `polyak` |
 
 `arena_trainers.train.critics.registry.critics` is their registry: a critic of yours is a class, which gets the
