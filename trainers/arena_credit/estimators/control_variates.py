@@ -557,9 +557,11 @@ def _of_block(
         squares[:, i] = (block.training * expected[:, rows]).sum(1)
     tolerance = least * block.training.sum(1, keepdims=True)
     tolerance[:, num_choices] = block.training @ seat.tolerance[rows]
-    shape = (num_folds, len(rows))
+    values = np.empty((num_folds, len(rows), len(columns)))
+    for i, column in enumerate(columns):
+        values[..., i] = column
     return Columns(
-        values=np.stack([np.broadcast_to(c, shape) for c in columns], axis=-1),
+        values=values,
         num_choices=num_choices,
         num_past=1 + len(sums.past),
         tolerance=tolerance,
