@@ -107,7 +107,7 @@ class LuckCorrections:
         """
         self.name = self.name or self._chosen_values(num_episodes)
         if self.name is None or not episodes:
-            return np.zeros((len(episodes), len(KINDS)))
+            return np.zeros((len(episodes), len(LUCK_KINDS)))
         return self._rows(seat, episodes)
 
     def _rows(self, seat: int, episodes: Sequence[Episode]) -> Floats:

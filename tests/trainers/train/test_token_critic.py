@@ -248,7 +248,7 @@ def test_options_out_of_range_are_refused(make_trainer, name, value):
 def test_truncation_with_transcripts_is_refused(make_trainer, generated):
     games = [{"id": "kuhn_poker", "max_turns": 1}]
     trainer = make_trainer(**POAD, games=games, history="transcript")
-    with pytest.raises(ValueError, match="history='state'.* got 'transcript'"):
+    with pytest.raises(ValueError, match=r"history='state'.* got 'transcript'"):
         generated(trainer)
 
 

@@ -147,11 +147,12 @@ def _variances(values: Sequence[Floats], blocks: Sequence[TurnBlock]) -> Varianc
 
 def _median(values: Floats, weight: Floats) -> Floats:
     """float64[K]: the weighted median along the turns."""
-    order = np.argsort(np.where(weight > 0, values, np.inf), axis=1)
-    ranked = np.take_along_axis(values, order, 1)
-    total = np.take_along_axis(weight, order, 1).cumsum(1)
-    place = (total < total[:, -1:] / 2).sum(1).clip(0, values.shape[1] - 1)
-    return np.asarray(ranked[np.arange(len(ranked)), place], np.float64)
+    folds = np.arange(len(values))
+    order = np.where(weight > 0, values, np.inf).argsort(axis=1)
+    total = weight[folds[:, None], order].cumsum(axis=1)
+    place = (total < total[:, -1:] / 2).sum(axis=1)
+    place = np.minimum(place, values.shape[1] - 1)
+    return np.asarray(values[folds, order[folds, place]], np.float64)
 
 
 def _seat_means(

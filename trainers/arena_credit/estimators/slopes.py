@@ -133,7 +133,8 @@ def fit(
     """
     k = columns.values.shape[-1]
     training = block.training[..., None]
-    both = np.concatenate([columns.values, values[..., None]], axis=-1)
+    both = np.empty((*values.shape, k + 1))
+    both[..., :k], both[..., k] = columns.values, values
     size = np.add.reduceat(block.training, block.starts, axis=1)
     sums = np.add.reduceat(both * training, block.starts, axis=1)
     mean = sums / np.maximum(size, 1)[..., None]
@@ -192,7 +193,7 @@ def _add_ridge(
     k = columns.values.shape[-1]
     total = np.einsum("knc,knc,kn->kc", columns.values, columns.values, block.training)
     mean_square = num[:, None] * centre[:, :k] ** 2
-    square = np.where(columns.past, total - mean_square, total).clip(min=0.0)
+    square = np.maximum(np.where(columns.past, total - mean_square, total), 0.0)
     square /= np.maximum(num, 1)[:, None]
     choices = slice(None, columns.num_choices)
     square[:, choices] = np.maximum(square[:, choices], columns.least_square)
@@ -226,11 +227,9 @@ def _eliminate(
         unit = np.where(use, 1 / np.sqrt(np.where(use, square, 1.0)), 0.0)
         directions[:, i] = triangle[:, i] * unit[:, None]
         coordinates[:, i] = left[:, i, k] * unit
-        shares = left[:, i] * (unit**2)[:, None]
-        for j in range(i + 1, k + 1):
-            left[:, j] -= shares[:, j, None] * left[:, i]
-            if j < k:
-                triangle[:, j] -= shares[:, j, None] * triangle[:, i]
+        shares = (left[:, i] * (unit**2)[:, None])[:, i + 1 :, None]
+        left[:, i + 1 :] -= shares * left[:, i, None]
+        triangle[:, i + 1 :] -= shares[:, :-1] * triangle[:, i, None]
         left[:, :, i] = 0.0
     return directions, coordinates, usable, left[:, k, k]
 
@@ -301,7 +300,8 @@ def mean_and_spread(
     excess = (weight * (value - mean[:, None]) ** 2).sum(1) - (known.sum(1) - 1)
     scale = total - (weight**2).sum(1) / np.maximum(total, TINY)
     several = (known.sum(1) > 1) & (scale > 1e-9 * total)
-    spread = np.clip(excess, 0, HUGE) / np.maximum(scale, 1 / HUGE)
+    excess = np.minimum(np.maximum(excess, 0), HUGE)
+    spread = excess / np.maximum(scale, 1 / HUGE)
     spread = np.where(several, np.minimum(spread, HUGE), 0.0)
     weight = np.where(known, 1 / np.maximum(variance + spread[:, None], TINY), 0.0)
     precision = weight.sum(1)

@@ -98,7 +98,7 @@ def step_advantages(
     Raises:
         ValueError: the last row does not end its trajectory; or as `estimate`.
 
-    >>> credit = TurnCredit("mars_loo")
+    >>> credit = StatefulEstimator("mars_loo")
     >>> step_advantages(credit, [0.0, 1.0, 3.0], [False, True, True], ["a", "a", "a"])
     [-2.0, -2.0, 2.0]
     """

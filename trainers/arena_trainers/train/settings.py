@@ -369,12 +369,11 @@ class SelfPlay(TRLOptions):
         None,
         group="Credit",
         help=f"Critic: {', '.join(critics.built_in)} or 'module:name'; "
-        "none by default. It gives the columns `value` and `next_value`: by a small "
-        "network on `Game.features`; by enumeration of the game under the policies "
-        "that play (`ExactCritic`), which also gives `action_value`; by a network on "
-        "the model's hidden states (`TokenCritic`), which also gives `tokens.value`; "
-        "or by networks with a replay buffer (`UtteranceCritic`), which also give "
-        "`action_value`.",
+        "none by default. It gives the columns `value` and `next_value`, and "
+        "`action_value` where credit reads it: by small networks on `Game.features`; by "
+        "enumeration of the game under the policies that play (`ExactCritic`); by a network "
+        "on the model's hidden states (`TokenCritic`), which also gives `tokens.value`; or "
+        "by networks with a replay buffer (`UtteranceCritic`).",
     )
     critic_args: dict[str, Any] = option(
         {},
