@@ -127,7 +127,7 @@ def test_fitted_action_values_of_random_play_come_near_the_exact_ones():
 
 
 def test_a_reply_that_is_not_canonical_is_worth_the_mean():
-    record = TurnRecord(*[0] * 6, {}, 1, 1, True, False, reply_probs=(0.2, 0.1))
+    record = TurnRecord(0, 0, 0, 0, 0, 0, {}, 1, 1, True, False, reply_probs=(0.2, 0.1))
     assert above_mean([1.0, 7.0], record) == 0.0
     assert above_mean([1.0, 7.0], record._replace(reply_index=1)) == 4.0
 

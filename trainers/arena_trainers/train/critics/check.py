@@ -20,9 +20,15 @@ def check_critic(critic: Any, **options: Any) -> None:
     """
     game = arena_envs.make_game("kuhn_poker")
     features = game.features(game.initial_state(), 0)
-    reply = {"legal": (0, 1), "reply_probs": (0.5, 0.25), "reply_index": 0}
     records = [
-        r._replace(features=features, action=0, **reply) for r in trial_records([game])
+        r._replace(
+            features=features,
+            action=0,
+            legal=(0, 1),
+            reply_probs=(0.5, 0.25),
+            reply_index=0,
+        )
+        for r in trial_records([game])
     ]
     batch = turn_batch([records], {}, ["kuhn_poker"])
     registry = replace(critics, built_in={"mine": critic})

@@ -33,7 +33,7 @@ def with_reply_probs(
     turns = [episodes[r.episode].turns[r.place] for r in records]
     choices = policy.reply_choices(turns, wraps_of(records, episodes))
     return [
-        record._replace(reply_probs=choice.probs, reply_index=choice.index)
+        record._replace(reply_probs=choice.probs, reply_index=choice.place)
         for record, choice in zip(records, choices, strict=True)
     ]
 

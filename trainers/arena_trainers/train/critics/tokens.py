@@ -112,8 +112,8 @@ class TokenCritic(TrainerCallback):
         rows = [TrainingRow(*text, None, 0.0) for text in texts]
         if not rows:
             none = np.zeros(0)
-            columns = {"value": none, "next_value": none, "action_value": none}
-            return replace(batch, tokens={"value": none}, **columns)
+            empty = replace(batch, value=none, next_value=none, action_value=none)
+            return replace(empty, tokens={"value": none})
         token_values = self._token_values(rows)
         num = len(records)
         next_value = np.full(num, np.nan)  # read only at truncation
