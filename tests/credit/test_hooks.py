@@ -244,11 +244,12 @@ def test_a_baseline_of_verifiers_holds_no_other_seat_and_not_the_own_episode():
 def test_verifiers_passes_surprise_where_the_trainer_annotated_all_replies(monkeypatch):
     trajectories = []
     call = StatefulEstimator.__call__
-    monkeypatch.setattr(
-        StatefulEstimator,
-        "__call__",
-        lambda self, given: trajectories.append(given) or call(self, given),
-    )
+
+    def watched(self, given):
+        trajectories.append(given)
+        return call(self, given)
+
+    monkeypatch.setattr(StatefulEstimator, "__call__", watched)
     episodes = [episode(trace("p", [x, 1.0], tokens=2)) for x in (1.0, 3.0)]
     replies = [n for e in episodes for n in e.traces[0].nodes[1:]]
     for node in replies:

@@ -101,11 +101,12 @@ def test_surprise_is_that_of_the_model_that_sampled(
 
     seen: list[Any] = []
     call = StatefulEstimator.__call__
-    monkeypatch.setattr(
-        StatefulEstimator,
-        "__call__",
-        lambda self, rows: seen.append(rows) or call(self, rows),
-    )
+
+    def watched(self: Any, rows: Any) -> Any:
+        seen.append(rows)
+        return call(self, rows)
+
+    monkeypatch.setattr(StatefulEstimator, "__call__", watched)
     args = GRPOConfig(
         str(tmp_path),
         report_to="none",

@@ -57,9 +57,10 @@ class AdvantageEstimator:
                 "want rewards of turns, got a KL penalty on every token; set "
                 "algorithm.use_kl_in_reward=False and actor.use_kl_loss=True"
             )
-        rewards, logprobs, entropies = (
+        rewards = np.asarray(token_level_rewards.detach().cpu(), np.float64)
+        logprobs, entropies = (
             None if column is None else np.asarray(column.detach().cpu(), np.float64)
-            for column in (token_level_rewards, old_log_probs, entropys)
+            for column in (old_log_probs, entropys)
         )
         mask = np.asarray(response_mask.detach().cpu(), np.bool_)
         advantages = token_advantages(

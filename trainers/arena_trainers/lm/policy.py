@@ -398,8 +398,8 @@ class LMPolicy:
         for turn, of_turn, of_replies in zip(turns, keys, replies, strict=True):
             *ids, last = turn.token_ids or (-1,)
             is_canonical = last in self.eos_ids and tuple(ids) in of_replies
-            index = of_replies.index(tuple(ids)) if is_canonical else -1
-            choices.append(ReplyChoice([probs[places[key]] for key in of_turn], index))
+            place = of_replies.index(tuple(ids)) if is_canonical else -1
+            choices.append(ReplyChoice([probs[places[key]] for key in of_turn], place))
         return choices
 
     def _scores(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
