@@ -62,7 +62,7 @@ def test_scores_and_gradients_are_those_of_the_dense_mask(
 def test_long_rows_attend_by_blocks_where_layers_see_all_tokens(packed, tokenizer):
     model = tiny_model(tokenizer, hidden_size=32, num_layers=1, seed=1)
     assert not attends_in_blocks(model, packed)  # short rows
-    long = [packed[0]._replace(prompt=torch.ones(600, dtype=torch.long))]
+    long = [packed[0]._replace(prompt=torch.ones(1100, dtype=torch.long))]
     assert attends_in_blocks(model, long)
     model.config.sliding_window = 64
     assert not attends_in_blocks(model, long)

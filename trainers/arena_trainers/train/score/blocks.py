@@ -16,7 +16,7 @@ from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_f
 
 from arena_trainers.train.score.packing import PackedRow, may_share_prompts
 
-MIN_LENGTH = 512  # positions of a row; in shorter ones a call for each block costs more than a mask
+MIN_LENGTH = 1024  # positions of a row; in shorter ones a call for each block costs as much as a mask
 
 
 class RowBlocks(NamedTuple):
