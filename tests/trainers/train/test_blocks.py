@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn.attention.bias import causal_lower_right
 
 from arena_trainers.runs import tiny_model
 from arena_trainers.train.score import blocks
@@ -74,14 +75,14 @@ def test_the_trainer_scores_its_rows_alike(make_trainer, generated, monkeypatch)
     rows = prompts_with_replies(generated(trainer))
     plain = trainer.forward.score(trainer.model, *rows, False).logprobs
     calls = []
+
+    def counted(num_queries, num_keys):
+        calls.append(num_queries)
+        return causal_lower_right(num_queries, num_keys)
+
     monkeypatch.setattr(blocks, "MIN_LENGTH", 0)
-    monkeypatch.setattr(
-        blocks, "causal_lower_right", lambda *size: calls.append(size) or CAUSAL(*size)
-    )
+    monkeypatch.setattr(blocks, "causal_lower_right", counted)
     logprobs = trainer.forward.score(trainer.model, *rows, False).logprobs
     torch.testing.assert_close(logprobs, plain, atol=1e-5, rtol=0)
     assert trainer.forward.mode.fused
     assert calls
-
-
-CAUSAL = blocks.causal_lower_right
