@@ -47,7 +47,13 @@ NEXT = {
         *("comlrl-iac", "comlrl-iac-plain", "skyrl-stepwise-grpo"),
         *("skyrl-stepwise-rloo", "unsloth-grpo"),
         *("prime-rl-3282", "prime-rl-3282-no-final", "prime-rl-rae"),
-        *("prime-rl-rae-by-end", "verifiers-1554", "at-grpo", "verl-7244"),
+        *(
+            "prime-rl-rae-by-end",
+            "verifiers-1554",
+            "at-grpo",
+            "mars-released",
+            "verl-7244",
+        ),
     )
 }
 # on the page of the hooks: what each framework credits on its own; the authors have not been told of any verdict
@@ -149,7 +155,7 @@ Authors divide by a standard deviation or a mean on purpose, and papers discuss 
 Three functions have another aim: `grpo_passk` optimizes the best of k, and `maxrl` and `gpg` are made for rewards of 0 and 1,
 while these games also pay other numbers.
 
-Credit that is on no index (prime-rl, PettingLLMs' AT-GRPO, pull requests) is [written again](https://github.com/arena-envs/arena-envs/blob/main/docs/audit/formulas.py)
+Credit that is on no index (prime-rl, PettingLLMs' AT-GRPO, MARS, pull requests) is [written again](https://github.com/arena-envs/arena-envs/blob/main/docs/audit/formulas.py)
 from its source, each in about ten lines that name the commit. AT-GRPO's tree, which goes on with the best candidate, is left out.
 
 Two packages have no function to call. verifiers 0.4.0 stores the advantages that a trainer gives it. AReaL 1.0.4 computes them within

@@ -112,6 +112,21 @@ def at_grpo(rewards: Rewards) -> list[Floats]:
     return advantages
 
 
+def mars_released(rewards: Rewards) -> list[Floats]:
+    """The released code of MARS (thu-nics/MARS), of one seat whose turns have one token each.
+
+    Rewards are centred over all turns and whitened, added up from the turn on, centred by the mean of the
+    distinct values, with the 0 of padding, and whitened again.
+    """
+    flat = np.concatenate(rewards)
+    ends = np.cumsum([len(own) for own in rewards])[:-1]
+    centred = (flat - flat.mean()) / (flat.std(ddof=1) + 1e-8)
+    sums = [np.cumsum(own[::-1])[::-1] for own in np.split(centred, ends)]
+    to_go = np.concatenate(sums)
+    distinct = np.unique(np.append(np.round(to_go, 6), 0.0))
+    return np.split(z_scores(to_go - distinct.mean(), 1e-8, ddof=1), ends)
+
+
 def verl_7244(rewards: Rewards) -> list[Floats]:
     """Verl issue 7244, the construction that it warns of: z-scores by turn, added up from the turn on."""
     advantages = at_grpo(rewards)

@@ -11,7 +11,11 @@ from arena_trainers.lm import adapters, lora_config
 from arena_trainers.lm.adapters import count_weights
 from arena_trainers.runs import load_recipe, recipes
 from arena_trainers.runs.checks import dry_run, memory
-from arena_trainers.runs.checks.dry_run import known_config, plan_lines
+from arena_trainers.runs.checks.dry_run import (
+    check_patience,
+    known_config,
+    plan_lines,
+)
 from arena_trainers.runs.checks.machine import GPUS, Machine, machine_of
 from arena_trainers.runs.checks.step_size import StepSize
 from arena_trainers.runs.recipe import FRONT
@@ -170,6 +174,16 @@ def test_play_that_outlasts_the_patience_of_processes_is_refused():
     assert "give --ddp_timeout" in text
     one = {"machine": {"gpus": 1, "memory": 80}, "ddp_timeout": 5}
     assert "as play of a batch" not in " ".join(lines("qwen3-0.6b", **one))
+
+
+def test_a_run_of_several_processes_plans_their_waits_before_it_begins(monkeypatch):
+    settings = load_recipe("qwen3-0.6b") | {"ddp_timeout": 5}
+    check_patience(settings)  # one process
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    settings["machine"] = {"gpus": 2, "memory": 80}
+    with pytest.raises(ValueError, match="want ddp_timeout of at least"):
+        check_patience(settings)
+    check_patience(settings | {"ddp_timeout": 100_000})
 
 
 def test_rows_of_conversations_hold_all_replies_of_their_seat():

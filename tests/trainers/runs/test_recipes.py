@@ -45,7 +45,7 @@ TINY = {
 
 
 def test_the_recipes_of_papers_are_embedded():
-    assert {"at-grpo", "mars-released", "marshal", "matpo", "spiral"} <= set(PAPERS)
+    assert {"at-grpo", "marshal", "matpo", "spiral"} <= set(PAPERS)
     assert {"agentevol", "optima", "sirius"} <= set(PAPER_LOOPS)
     assert set(recipes()) > OF_NO_PAPER
 
