@@ -96,7 +96,7 @@ class Match(Transform):
         return "on_the_way"
 
     @property
-    def known_value(self) -> str | None:  # type: ignore[override] # of these parameters
+    def known_value(self) -> str | None:
         """0 where both players play both places equally often: each can play each game alone."""
         is_even = self.num_games % 2 == 0 and not self.game.simultaneous
         is_duel = self.game.num_players == 2 and self.game.zero_sum

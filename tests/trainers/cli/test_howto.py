@@ -55,3 +55,20 @@ def test_the_order_of_actions_is_worth_what_a_reader_of_the_first_one_loses(
     )
     _, low, _, *_ = row["measures"]["choice_bias.0"]
     assert low > 0.4
+
+
+def test_a_gambit_file_is_shown_solved_and_played(
+    commands: Commands, tmp_path: Path, arena_here: Any
+) -> None:
+    show, pennies, entry, evaluate = commands("A game from a Gambit file")
+    for command, text in (
+        (show, "Node 0 is player_0 at its decision 1: heads to node 1"),
+        (evaluate, '"game": "tree-v0"'),
+    ):
+        options = ["--json"] if command is evaluate else []
+        done = arena_here(*command, *options, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert text in done.stdout
+    for command, values in ((pennies, [0, 0]), (entry, [2, 2])):
+        done = arena_here(*command, "--json", cwd=tmp_path)
+        assert json.loads(done.stdout)["values"] == pytest.approx(values, abs=1e-9)

@@ -19,7 +19,7 @@ LADDER = [{"id": "kuhn_poker", "ladder": ["random", "cfr"], "weight": 3.0}]
 
 
 def plans_of(games: list[Any]) -> list[GamePlan]:
-    args = SelfPlay(games=games)  # type: ignore[call-arg] # as a run builds it
+    args = SelfPlay(games=games)
     return [GamePlan(entry, args) for entry in expanded(games)]
 
 
@@ -39,7 +39,7 @@ def test_a_ladder_is_a_task_for_each_opponent() -> None:
 def test_a_ladder_is_climbed_by_success() -> None:
     curriculum = curricula.make("stages(success=0.8, window=4)")
     names = numbered_names(plans_of(LADDER))
-    curriculum.prepare(dict.fromkeys(names))  # type: ignore[arg-type] # reads names alone
+    curriculum.prepare(dict.fromkeys(names))
     rng = np.random.default_rng(0)
     assert curriculum.propose(0, rng).game == names[0]
     curriculum.update([Outcome(names[0], 0.5)] * 4, 1)
