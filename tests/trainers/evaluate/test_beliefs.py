@@ -156,7 +156,7 @@ def test_the_posterior_of_kuhn_poker_is_the_one_of_before() -> None:
 
 def test_ranks_of_priorities_are_correlated_with_the_true_ones() -> None:
     game: Any = make_game("auction")
-    probes = dict.fromkeys(range(3), [measures.make("profile")])
+    probes = {key: [measures.make("profile")] for key in range(3)}
 
     def told(sign: int) -> ScriptedPolicy:
         def reply(request: Any) -> str:
