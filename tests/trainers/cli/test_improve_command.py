@@ -143,3 +143,33 @@ def test_a_folder_with_other_things_is_refused(tmp_path, arena_here) -> None:
     assert done.returncode == 2
     assert "texts.jsonl" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def test_two_roles_improve_in_turn(tmp_path, monkeypatch, arena_here):
+    page = (ROOT / "docs" / "howto.md").read_text(encoding="utf-8")
+    name, text = re.search(
+        r"cat > (my_player.py) <<'END'\n(.*?)END\n", page, re.S
+    ).groups()
+    (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    section = page.partition("Roles such as attacker")[2]
+    script = re.search(r"```sh\n(.*?)```", section, re.S)[1].replace("\\\n", " ")
+    first, second = (shlex.split(line)[1:] for line in script.splitlines())
+    (tmp_path / "runs/openings").mkdir(parents=True)
+    rule = '- If you read "You are player_0": begin with bet (mean'
+    (tmp_path / "runs/openings/text.txt").write_text(rule)
+    for command, seat in ((first, 0), (second, 1)):
+        done = arena_here(*command, "--candidates", "1", "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        folder = tmp_path / command[command.index("--out") + 1]
+        lines = (folder / "round-01/play.jsonl").read_text().splitlines()
+        turns = [turn for line in lines for turn in json.loads(line)["turns"]]
+        assert {t["seat"] for t in turns if ", text 0" in t["policy"]} == {seat}
+    others = [turn for turn in turns if turn["seat"] == 0]
+    assert all(turn["messages"][0]["content"].startswith(rule) for turn in others)
+    assert all(
+        turn["reply"] == "<answer>bet</answer>" for turn in others if not turn["index"]
+    )
+    own = [turn for turn in turns if turn["seat"] == 1]
+    assert not any(rule in turn["messages"][0]["content"] for turn in own)
+    sys.modules.pop("my_player", None)

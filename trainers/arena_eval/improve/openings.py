@@ -99,7 +99,8 @@ def _first_returns(
     """The returns after first actions, by situation and by seat."""
     by_situation: ActionReturns = defaultdict(lambda: defaultdict(list))
     by_seat: ActionReturns = defaultdict(lambda: defaultdict(list))
-    for episode, seats in played:
+    for each in played:
+        episode, seats = each.episode, each.seats
         states = turn_states(episode, game)
         for turn, state in zip(episode.turns, states, strict=True):
             if turn.index or turn.seat not in seats or turn.invalid is not None:

@@ -26,14 +26,25 @@ from arena_eval.improve.proposers import (
 from arena_eval.improve.rows import STAGES, TEXT, ImproveRow, ImproveStage, RunRows
 from arena_eval.improve.text_policy import check_shows_persona, with_text
 from arena_eval.improve.texts import safe_text
-from arena_eval.improve.transcripts import PlayedEpisode, played_by
+from arena_eval.improve.transcripts import (
+    PlayedEpisode,
+    played_by,
+    with_mistakes,
+)
 from arena_eval.intervals import LEVEL
-from arena_eval.matches import Evaluation, EvaluationPlan, env_of, seeds_of
-from arena_eval.prompt_policy import PromptPolicy
+from arena_eval.matches import (
+    Evaluation,
+    EvaluationPlan,
+    checked_seats,
+    env_of,
+    seeds_of,
+)
+from arena_eval.move_values import MoveSolver
 from arena_eval.spending import Budget, Prices, Spending, added, endpoints_of
 from arena_eval.stopping import StopRule
 from arena_wrappers import NoReplyError, Policy
 from arena_wrappers.locks import lock_of
+from arena_wrappers.policies.prompted import PromptPolicy
 from arena_wrappers.records import EpisodeLog, params_of, write_whole
 
 ERROR = 0.05  # probability of any wrong acceptance in a run
@@ -69,6 +80,7 @@ class Improvement:
         num_texts: candidates per round.
         num_episodes: most seeds for each of play, race and confirmation. Race and confirmation
             end early when their interval excludes 0.
+        seats: in which the policy plays with the text; "all" for each in turn.
         seed: of the first episode.
         start: the text at the beginning; empty for none.
         prompt: arguments of the `PromptWrapper`, without `persona`.
@@ -96,6 +108,7 @@ class Improvement:
         num_rounds: int = 5,
         num_texts: int = 4,
         num_episodes: int = 100,
+        seats: Literal["all"] | Sequence[int] = "all",
         seed: int = 0,
         start: str = "",
         prompt: Mapping[str, Any] | None = None,
@@ -112,6 +125,8 @@ class Improvement:
         self._player("", 0).check_game(self._env.game)
         self._prompt = dict(prompt or {})
         check_shows_persona(self._prompt.get("system"))
+        self._seats = seats
+        self._num_seats = len(checked_seats(self._env.game, seats))
         self._opponents = _checked_opponents(self._env.game, opponents)
         self._proposer, self._out = proposer, out
         self._num_rounds, self._num_texts = num_rounds, num_texts
@@ -120,6 +135,7 @@ class Improvement:
         self._watch_endpoints()
         self._start = self.text = safe_text(start)
         self.has_spent_budget = False
+        self._solver = MoveSolver()
         self._lock = lock_of(out, is_folder=True)  # it ends with this object
         self._rows = RunRows(out, self.settings)
         for spending in self._rows.spent():
@@ -129,7 +145,9 @@ class Improvement:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings in the first row of a run; a run can only continue with equal ones."""
+        seats = {} if self._seats == "all" else {"seats": [*self._seats]}
         return {
+            **seats,
             "policy": self._policy.name,
             "game": self._env.id or type(self._env.game).__name__,
             "params": params_of(self._env.game),
@@ -147,8 +165,7 @@ class Improvement:
     @property
     def max_episodes(self) -> int:
         """The number of episodes of the run, if no stage ends early."""
-        num_seats = self._env.game.num_players
-        lineups = [1 if each == "self" else num_seats for each in self._opponents]
+        lineups = [1 if each == "self" else self._num_seats for each in self._opponents]
         return self._num_played_texts * self._num_episodes * sum(lineups)
 
     @property
@@ -166,6 +183,7 @@ class Improvement:
                 self._env,
                 [opponent],
                 self._num_episodes,
+                self._seats,
                 prompt=self._prompt,
                 baselines=False,
             )
@@ -226,6 +244,7 @@ class Improvement:
     def _propose(self, number: int, current: PromptPolicy) -> ImproveRow:
         """Plays with the current text, and records the texts of the proposer."""
         played = self._play(number, current)
+        played = with_mistakes(played, self._env.game, self._solver)
         evidence = Evidence(self._env.game, self.text, played, self._tried)
         if isinstance(self._proposer, ModelProposer):
             each = self._proposer.expected(evidence, self._num_texts, self.budget)
@@ -316,6 +335,7 @@ class Improvement:
             self._env,
             [opponent],
             self._num_episodes,
+            self._seats,
             base=base,
             seed=self._first_seed(number, stage),
             prompt=self._prompt,

@@ -1,7 +1,7 @@
 """A policy with a text in the prompts of its own seats only."""
 
-from arena_eval.prompt_policy import PromptPolicy, with_prompt
 from arena_wrappers import Policy
+from arena_wrappers.policies.prompted import PromptPolicy, with_prompt
 from arena_wrappers.policies.protocol import own_prompt
 
 

@@ -137,13 +137,13 @@ def compare(
     arena compare lm:runs/a/model lm:runs/a/model -g kuhn_poker --prompt shuffle=1
     """
     from arena_eval.comparison import ComparisonPlan, comparison_table
-    from arena_eval.prompt_policy import with_prompt
     from arena_trainers.cli.budgets import (
         limits_of,
         say_again,
         say_expected,
         say_spent,
     )
+    from arena_wrappers.policies.prompted import with_prompt
 
     with ExitStack() as exits:
         with usage_errors():

@@ -75,6 +75,14 @@ def improve(
             min=1,
         ),
     ] = 200,
+    seats: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--seat",
+            help="Seat that plays with the text; repeatable. [default: all]",
+            min=0,
+        ),
+    ] = None,
     max_cost: MaxCostOption = None,
     prices: PricesOption = None,
     params: ParamOption = None,
@@ -91,8 +99,8 @@ def improve(
     """Improve the text in a policy's prompts, without training.
 
     Each round has four stages. Play: the policy plays with the current text. Proposal: the
-    proposer reads some of these games, those with the lowest returns and those with invalid replies,
-    and writes texts. Race: all texts play the same new seeds. Confirmation: the best text plays new
+    proposer reads some of these games, those with invalid replies, and those with the
+    largest regret by exact analysis or the lowest returns, and writes texts. Race: all texts play the same new seeds. Confirmation: the best text plays new
     seeds again, and replaces the current text if the interval of the paired difference of
     their returns lies above 0. With probability 0.95 every replacement of a run is an improvement.
     Only the prompts of the policy's own seats contain the text.
@@ -101,7 +109,9 @@ def improve(
     The first text is the persona of --prompt, or empty. DIR gets text.txt (the current text),
     texts.jsonl (each finished step), report.html and the episodes of each round. After an
     interruption the same command continues. To play with the text, give
-    --prompt persona=@DIR/text.txt to any command.
+    --prompt persona=@DIR/text.txt to any command; as an opponent, the policy with the text is
+    text:DIR/text.txt(POLICY). So two roles improve in turn: --seat 0 against the text of seat 1,
+    then --seat 1 against the text of seat 0.
 
     For example:
 
@@ -138,6 +148,7 @@ def improve(
             num_rounds=rounds,
             num_texts=candidates,
             num_episodes=num_episodes,
+            seats=seats or "all",
             seed=seed,
             start=start or _carried_text(player),
             prompt=policy_options.wrapper,

@@ -53,24 +53,17 @@ class Stages(BaseCurriculum):
                 "want stages, or one of steps and success where each game is a stage, got "
                 f"{stages!r:.200}, {steps} and {success}"
             )
-        self.stages: Sequence[Mapping[str, Any]] = []
         if stages is None:
             _check_stage({"games": ["game"], **self._ends}, is_last=False)
         else:
-            self._set_stages(stages)
+            _check_stages(stages)
+        self.stages = stages or ()
         self.reads_success = success is not None or any(
             "success" in stage for stage in self.stages
         )
         self.window = window
         self.stage, self._first_step = 0, 0
         self._recent: list[float] = []
-
-    def _set_stages(self, stages: Sequence[Mapping[str, Any]]) -> None:
-        if not isinstance(stages, Sequence) or isinstance(stages, str) or not stages:
-            raise ValueError(f"want stages as a list of mappings, got {stages!r}")
-        for number, stage in enumerate(stages):
-            _check_stage(stage, is_last=number == len(stages) - 1)
-        self.stages = stages
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
         if self._ends:
@@ -105,6 +98,13 @@ class Stages(BaseCurriculum):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.stage, self._first_step = state["stage"], state["first_step"]
         self._recent = list(state["recent"])
+
+
+def _check_stages(stages: Sequence[Mapping[str, Any]]) -> None:
+    if not isinstance(stages, Sequence) or isinstance(stages, str) or not stages:
+        raise ValueError(f"want stages as a list of mappings, got {stages!r}")
+    for number, stage in enumerate(stages):
+        _check_stage(stage, is_last=number == len(stages) - 1)
 
 
 def _check_stage(stage: Mapping[str, Any], is_last: bool) -> None:

@@ -1,13 +1,21 @@
 """A policy that reads other prompts than it carries, so that two prompts of one policy compare."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from arena_envs.game import AnyGame
-from arena_wrappers import Policy, PromptOptions, Reply, TurnRequest
-from arena_wrappers.policies.protocol import forget_episodes, own_prompt
-from arena_wrappers.prompts import PROMPT_OPTIONS
+from arena_wrappers.policies.protocol import (
+    Policy,
+    Reply,
+    TurnRequest,
+    forget_episodes,
+    own_prompt,
+)
+from arena_wrappers.prompts import PROMPT_OPTIONS, PromptOptions
+
+MAX_CHARACTERS = 20_000  # of a text
 
 
 class PromptPolicy:
@@ -81,3 +89,22 @@ def with_prompt(
         kind = ScoringPromptPolicy
     texts = [f"{name}={value!s:.20}" for name, value in options.items()]
     return kind(policy, replace(own, **options), ", ".join([policy.name, *texts]))
+
+
+def of_text(
+    path: str, policy: str, *, make: Callable[[str], Policy], spec: str
+) -> PromptPolicy:
+    """The policy of `text:FILE(STRING)`: the text of a file is the persona in its prompts."""
+    try:
+        text = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"want a file of text as in text:FILE(POLICY), got {path!r:.200}: {error}"
+        ) from error
+    if not 0 < len(text) <= MAX_CHARACTERS:
+        raise ValueError(
+            f"want 1 to {MAX_CHARACTERS:,} characters in {path!r:.200}, got {len(text):,}"
+        )
+    player = with_prompt(make(policy), {"persona": text}, {})
+    player.name = spec
+    return player
