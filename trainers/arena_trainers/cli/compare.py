@@ -239,7 +239,7 @@ def _compared_games(
     games: Sequence[str] | None,
     against: Sequence[str] | None,
     allow_code: bool,
-) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
+) -> tuple[dict[str, Sequence[Policy | str]], dict[str, Any]]:
     """The opponents by game, and prompt options; --games are in place of a suite's."""
     from arena_eval.tournament import load_suite
 
