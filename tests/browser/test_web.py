@@ -376,7 +376,11 @@ def test_axe_finds_nothing_serious(visit, axe, scheme) -> None:
         nothing_serious(page, axe)
 
     check()
+    page.click("#gallery a")
+    page.wait_for_selector("#seat1")
+    check()
     for game, seats in (
+        ("tic_tac_toe", ["minimax", "random"]),
         ("tic_tac_toe", ["me", "random"]),
         ("leduc_poker", ["me", "random"]),
         ("hex", ["me", "random"]),

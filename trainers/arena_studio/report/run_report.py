@@ -30,7 +30,7 @@ def report_page(
     *runs: RunFiles,
     live_seconds: int = 0,
     status: Sequence[tuple[str, Sequence[str]]] = (),
-    is_served: bool = False,
+    events: str = "",
 ) -> str:
     """The report of runs.
 
@@ -38,7 +38,7 @@ def report_page(
         runs: the files of the runs, see `read_runs`; several are compared.
         live_seconds: seconds after which the page reloads itself; 0 for a page that does not.
         status: heading and sentences of what a live page shows first.
-        is_served: whether the page listens to the events of `arena_studio.report.live`.
+        events: where a served page listens to `arena_studio.report.live`; empty elsewhere.
 
     Raises:
         ModuleNotFoundError: Jinja or matplotlib is not installed.
@@ -57,7 +57,8 @@ def report_page(
         title=", ".join(run.name for run in named_runs),
         live_seconds=live_seconds,
         status=status,
-        connects=is_served,
+        events=events,
+        connects=bool(events),
         num_runs=len(named_runs),
         num_episodes=len(episodes),
         left=sum(run.left for run in named_runs),

@@ -1,7 +1,7 @@
 "use strict";
 const at = (id) => document.getElementById(id);
 const state = { games: [], offered: {}, view: null, picked: null, timer: null, replay: null, number: 0, kind: "",
-  cast: null, names: new Set(), worthless: new Set(), typing: false, replies: 0 };
+  cast: null, names: new Set(), worthless: new Set(), typing: false };
 
 /** An element with properties and children; texts never become markup. */
 function el(tag, props = {}, ...children) {

@@ -54,7 +54,11 @@ COMMANDS = (
         "Write a small game with its page and its test, as a start for yours.",
     ),
     Command("eval", "evaluate:evaluate", "Measure a policy against opponents."),
-    Command("play", "play:play", "Play a game yourself, in the terminal."),
+    Command(
+        "play",
+        "play:play",
+        "Play a game yourself, in the terminal or with --web in a browser.",
+    ),
     Command(
         "replay",
         "replay:replay",
