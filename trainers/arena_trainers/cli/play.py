@@ -128,7 +128,7 @@ def _play_in_browser(
                 "want --web without --param, --max-turns and --out: the page plays the games "
                 "of arena games and keeps no records"
             )
-        id = read_env(game, None, None).id
+        id = read_env(game, None, None).id or game
     with TemporaryDirectory() as folder:
         serve_pages(against=against, file=Path(folder, "games.sqlite"), game=id)
 
