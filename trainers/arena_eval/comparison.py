@@ -354,6 +354,7 @@ def attributed(
     num_permutations: int | None = None,
     prompt: Mapping[str, Any] | None = None,
     timeout: float | None = None,
+    progress: Progress = lambda done, total: None,
 ) -> tuple[list[Record], int]:
     """A record for each seat, and the number of lost episodes, whose seeds are left out.
 
@@ -372,6 +373,7 @@ def attributed(
         num_permutations: number of sampled orders for each seed; None for exact values.
         prompt: arguments of the `PromptWrapper`.
         timeout: longest call of a policy, in seconds.
+        progress: called after each episode with the numbers of episodes done and in all.
 
     Raises:
         ValueError: the seats are no team, or more than `MAX_EXACT` without `num_permutations`.
@@ -388,7 +390,9 @@ def attributed(
     steps = {seed: coalition_steps(team, num_permutations, seed) for seed in seeds}
     pairs = ((seed, j, j | {s}) for seed, joins in steps.items() for s, j, _ in joins)
     keys = [*dict.fromkeys((seed, c) for seed, *both in pairs for c in both)]
-    team_returns = _paid(players, keys, wrapper, prompt_options, team, timeout)
+    team_returns = _paid(
+        players, keys, wrapper, prompt_options, team, timeout, progress
+    )
     lost = {seed for seed, _ in {*keys} - {*team_returns}}
     if len(lost) == len(seeds):
         raise NoReplyError("each seed has a lost episode")
@@ -416,6 +420,7 @@ def _paid(
     prompt_options: dict[str, Any],
     team: Sequence[int],
     timeout: float | None,
+    progress: Progress,
 ) -> dict[tuple[int, frozenset[int]], float]:
     """Mean returns of the team by seed and coalition, without lost episodes."""
     num = wrapper.game.num_players
@@ -425,11 +430,13 @@ def _paid(
         lineup = [players[i] for i in index]
         prompts = given_prompts(lineup, prompt_options)
         plans.append(EpisodePlan(wrapper.clone, lineup, seed, prompts=prompts))
-    return {
-        keys[index]: fmean(episode.returns[seat] for seat in team)
-        for index, episode in stream_plans(plans, batch_size=256, timeout=timeout)
-        if episode.lost is None
-    }
+    team_returns = {}
+    stream = stream_plans(plans, batch_size=256, timeout=timeout)
+    for num_done, (place, episode) in enumerate(stream, 1):
+        progress(num_done, len(plans))
+        if episode.lost is None:
+            team_returns[keys[place]] = fmean(episode.returns[seat] for seat in team)
+    return team_returns
 
 
 def _share(

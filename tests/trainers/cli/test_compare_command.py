@@ -54,18 +54,18 @@ def test_csv_has_the_numbers_of_json(arena_here):
 
 def test_a_page_shows_the_difference_and_the_episodes(tmp_path, arena_here):
     page = tmp_path / "a.html"
-    files = ("--out", str(tmp_path / "a.jsonl"), "--report", str(page))
+    files = ("--out", str(tmp_path / "a.jsonl"), "--page", str(page))
     done = arena_here("compare", "first", "cfr:5", *SMALL, *files, "--latex")
     assert done.returncode == 0
     assert done.stdout.count(r"\end{tabular}") == 1
     text = page.read_text()
-    assert re.search(r"cfr:5 less first against random: [-.\d]+ \(exact\)", text)
+    assert re.search(r"<td>[-.\d]+ \(exact\)</td>", text)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("random", "first", "--report", "a.html"), "want --out FILE with --report"),
+        (("random", "first", "--page", "no/a.html"), "no folder 'no'"),
         (("random", "first", *SMALL, "--suite", "mars"), "want --suite or --games"),
         (("random", "first", "--suite", "transfr"), "did you mean 'transfer'"),
         (("random", "rndom"), "no policy 'rndom'"),

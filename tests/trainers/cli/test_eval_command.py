@@ -68,7 +68,8 @@ def test_latex_has_a_line_for_each_row_and_nothing_to_escape(arena_here: Any) ->
     assert len(rows) == 3
     assert lines.count(r"\end{tabular}") == 2  # with the one of NashConv
     assert r"kuhn\_poker-v0" in lines[1]
-    assert not re.search(r"(?<!\\)[%#_]", done.stdout)
+    assert r"\label{tab:kuhn-poker-v0" in done.stdout
+    assert not re.search(r"(?<!\\)[%#]", done.stdout)
 
 
 @pytest.mark.parametrize("endpoint_is", ["policy", "opponent"])

@@ -68,7 +68,7 @@ def test_events_tell_the_status_and_then_that_files_changed(run) -> None:
     report = LiveReport([run], 1, seconds=0.01, page_seconds=0.01)
 
     async def heard() -> list[str]:
-        events = report.events()
+        events = report.events(report.mark())
         first = await anext(events)
         log(run, 5)
         return [first, *[event async for event in events]]

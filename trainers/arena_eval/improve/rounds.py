@@ -35,6 +35,7 @@ from arena_eval.intervals import LEVEL
 from arena_eval.matches import (
     Evaluation,
     EvaluationPlan,
+    Progress,
     checked_seats,
     env_of,
     seeds_of,
@@ -192,16 +193,23 @@ class Improvement:
         parts = [plan.expected(Budget(prices=prices))[1] for plan in plans]
         return added(parts).times(self._num_played_texts)
 
-    def run(self, after_round: Callable[[], object] = lambda: None) -> list[ImproveRow]:
+    def run(
+        self,
+        after_round: Callable[[], object] = lambda: None,
+        progress: Progress = lambda done, total: None,
+    ) -> list[ImproveRow]:
         """Plays all rounds that are not finished; the rows of the run.
 
         Args:
             after_round: called when a round ends, with all rows written.
+            progress: called after each game with the numbers of games played by this call, and
+                of all that the rounds may take.
 
         Raises:
             NoReplyError: a policy or the proposer gave no replies; the same arguments continue.
             OSError: a file cannot be written.
         """
+        self._progress, self._num_played = progress, 0
         self._set_text(self._start, 0)
         self._tried: list[Tried] = []
         try:
@@ -350,7 +358,11 @@ class Improvement:
                 plan.expected(budget)
             except ValueError as error:  # the budget is too small for one seed
                 raise BudgetSpent from error
-        evaluation = plan.run(write=False)
+        num_before, total = self._num_played, self.max_episodes
+        evaluation = plan.run(
+            lambda done, _: self._progress(num_before + done, total), write=False
+        )
+        self._num_played += plan.num_episodes
         if plan.has_spent_budget:
             raise BudgetSpent
         return evaluation

@@ -6,6 +6,7 @@ this machine alone.
 """
 
 import asyncio
+import hashlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -52,7 +53,7 @@ class LiveReport:
     ) -> None:
         self.folders, self.num_groups = folders, num_groups
         self._seconds, self._page_seconds = seconds, page_seconds
-        self._stamps, self._page = stamps_of(()), ""
+        self._mark, self._page = "", ""
 
     def status(self) -> list[tuple[str, list[str]]]:
         """Heading and sentences on each run, then on the machine."""
@@ -62,23 +63,32 @@ class LiveReport:
 
     def page(self) -> str:
         """The report as the files are now."""
-        stamps = stamps_of(self.folders)
-        if not self._page or stamps != self._stamps:
+        mark = self.mark()
+        if not self._page or mark != self._mark:
             runs = read_runs(self.folders, self.num_groups, are_new=True)
-            is_live = not have_ended(self.folders)
-            self._page = report_page(*runs, status=self.status(), is_served=is_live)
-            self._stamps = stamps
+            events = "" if have_ended(self.folders) else f"events?page={mark}"
+            self._page = report_page(*runs, status=self.status(), events=events)
+            self._mark = mark
         return self._page
 
-    async def events(self) -> AsyncIterator[str]:
-        """The status at each look, and `changed` when there is more to show."""
-        stamps, waited = stamps_of(self.folders), 0.0
+    def mark(self) -> str:
+        """A short text that changes with the files of the runs."""
+        stamps = repr(stamps_of(self.folders)).encode()
+        return hashlib.sha256(stamps).hexdigest()[:16]
+
+    async def events(self, mark: str) -> AsyncIterator[str]:
+        """The status at each look, and `changed` when there is more to show than a page had.
+
+        Args:
+            mark: of the page.
+        """
+        waited = 0.0
         while True:
             status = await asyncio.to_thread(self.status)
             yield f"event: status\ndata: {json.dumps(status)}\n\n"
             await asyncio.sleep(self._seconds)
             waited += self._seconds
-            if waited >= self._page_seconds and stamps_of(self.folders) != stamps:
+            if waited >= self._page_seconds and self.mark() != mark:
                 yield "event: changed\ndata: {}\n\n"
                 return  # the page is loaded anew, and asks again
 
@@ -111,7 +121,9 @@ def make_live_app(report: LiveReport) -> "Starlette":
             refused: Response = responses.PlainTextResponse("Refused.", 403, HEADERS)
             return refused
         stream: Response = responses.StreamingResponse(
-            report.events(), headers=HEADERS, media_type="text/event-stream"
+            report.events(request.query_params.get("page", "")),
+            headers=HEADERS,
+            media_type="text/event-stream",
         )
         return stream
 

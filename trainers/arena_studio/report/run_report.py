@@ -14,7 +14,7 @@ from arena_studio.report.comparison import (
     setting_table,
     start_table,
 )
-from arena_studio.report.curves import charts_of, missing_from
+from arena_studio.report.curves import Chart, charts_of, missing_from
 from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import RunFiles, read_runs
@@ -22,6 +22,7 @@ from arena_studio.report.run_status import RESULTS
 from arena_studio.report.tables import fact_table, result_tables, source_link
 from arena_wrappers.records import write_whole
 
+MIN_LETTERS = 3  # of the name of a figure
 SCRIPTS = ("replay.js", "report.js")
 
 
@@ -29,7 +30,7 @@ def report_page(
     *runs: RunFiles,
     live_seconds: int = 0,
     status: Sequence[tuple[str, Sequence[str]]] = (),
-    is_served: bool = False,
+    events: str = "",
 ) -> str:
     """The report of runs.
 
@@ -37,7 +38,7 @@ def report_page(
         runs: the files of the runs, see `read_runs`; several are compared.
         live_seconds: seconds after which the page reloads itself; 0 for a page that does not.
         status: heading and sentences of what a live page shows first.
-        is_served: whether the page listens to the events of `arena_studio.report.live`.
+        events: where a served page listens to `arena_studio.report.live`; empty elsewhere.
 
     Raises:
         ModuleNotFoundError: Jinja or matplotlib is not installed.
@@ -56,7 +57,8 @@ def report_page(
         title=", ".join(run.name for run in named_runs),
         live_seconds=live_seconds,
         status=status,
-        connects=is_served,
+        events=events,
+        connects=bool(events),
         num_runs=len(named_runs),
         num_episodes=len(episodes),
         left=sum(run.left for run in named_runs),
@@ -97,17 +99,52 @@ def _run_prefix(run: RunFiles, runs: Sequence[RunFiles]) -> str:
 
 def _charts(runs: Sequence[RunFiles]) -> list[tuple[str, str, list[LegendEntry]]]:
     """Title, SVG and legend of each chart."""
-    steps = [record["step"] for run in runs for record in run.metrics]
-    last_step = max(steps, default=1)
+    last_step = last_step_of(runs)
     link = partial(link_of, runs)
-    if len(runs) == 1:
-        charts = charts_of(runs[0].metrics, runs[0].results)
-    else:
-        charts = compared_charts(runs)
     return [
         (chart.title, chart_svg(chart, number, last_step, link), legend_of(chart))
-        for number, chart in enumerate(charts)
+        for number, chart in enumerate(run_charts(runs))
     ]
+
+
+def last_step_of(runs: Sequence[RunFiles]) -> int:
+    """The last optimizer step in the logs of any run."""
+    return max((record["step"] for run in runs for record in run.metrics), default=1)
+
+
+def run_charts(runs: Sequence[RunFiles]) -> list[Chart]:
+    """The charts of one run, or of several laid over each other."""
+    if len(runs) == 1:
+        return charts_of(runs[0].metrics, runs[0].results)
+    return compared_charts(runs)
+
+
+def chart_named(charts: Sequence[Chart], name: str) -> Chart:
+    """The chart whose title has all letters and digits of a name, such as `nashconv`.
+
+    Raises:
+        ValueError: none has them, or several have.
+    """
+    wanted = _letters(name)
+    fitting = [
+        chart
+        for chart in charts
+        if len(wanted) >= MIN_LETTERS and wanted in _letters(chart.title)
+    ]
+    exact = [chart for chart in fitting if _letters(chart.title) == wanted]
+    if len(exact or fitting) != 1:
+        titles = [f"{chart.title!r}" for chart in (fitting or charts)]
+        number = "several are" if fitting else "none is; there are"
+        raise ValueError(
+            f"want a figure named after a chart, got {name!r}, and {number} "
+            f"{', '.join(titles) or 'no charts'}; give letters of one title"
+        )
+    (chart,) = exact or fitting
+    return chart
+
+
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text.lower() if letter.isalnum())
 
 
 def _sources(

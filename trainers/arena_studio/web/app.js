@@ -1,7 +1,7 @@
 "use strict";
 const at = (id) => document.getElementById(id);
 const state = { games: [], offered: {}, view: null, picked: null, timer: null, replay: null, number: 0, kind: "",
-  cast: null, names: new Set(), worthless: new Set(), typing: false, replies: 0 };
+  cast: null, names: new Set(), worthless: new Set(), typing: false };
 
 /** An element with properties and children; texts never become markup. */
 function el(tag, props = {}, ...children) {
@@ -312,11 +312,13 @@ function outcome(view) {
   const { kind } = factsOf(view.game);
   if (returns.length === 1) return [`Scored ${number(mine)}`, `You scored ${number(mine)}.`];
   if (kind === "cooperative") return [`Scored ${number(mine)}`, `Together you scored ${number(mine)}.`];
-  const ends = returns.map((paid, other) => `${label(other)} ${number(paid)}`).join(", ");
+  const plain = (paid) => number(paid).replace("-", "\u2212");
+  const ends = returns.length === 2 ? `, ${plain(mine)} to ${plain(returns[1 - seat])}`
+    : `: ${returns.map((paid, other) => `${other === seat ? "you" : label(other)} ${plain(paid)}`).join(", ")}`;
   const ties = returns.filter((paid) => paid === top).length;
-  if (mine < top) return ["Lost", `${returns.length === 2 ? "You lost" : "You did not come first"}: ${ends}.`];
-  if (ties > 1) return ["Drew", `${ties === returns.length ? "A draw" : "You came first, with another"}: ${ends}.`];
-  return ["Won", `${returns.length === 2 ? "You won" : "You came first"}: ${ends}.`];
+  if (mine < top) return ["Lost", `${mine > Math.min(...returns) ? "You did not come first" : "You lost"}${ends}.`];
+  if (ties === returns.length) return ["Drew", `A draw${ends}.`];
+  return ["Won", `You won${ends}.`];
 }
 
 function statusOf(view) {
@@ -698,6 +700,7 @@ function drawWords(turns) {
     el("b", {}, el("span", { className: `swatch t-${state.cast.facts.tones[turn.seat]}`, "aria-hidden": "true" }), who(turn.seat)),
     turn.words === turn.reply ? say(turn.words) : turn.words)));
   at("words").lastElementChild?.classList.add("now");
+  at("words").scrollTop = at("words").scrollHeight;
 }
 
 // Events

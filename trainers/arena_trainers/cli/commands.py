@@ -48,7 +48,11 @@ COMMANDS = (
         "improve:improve",
         "Improve the text in a policy's prompts, without training.",
     ),
-    Command("play", "play:play", "Play a game yourself, in the terminal."),
+    Command(
+        "play",
+        "play:play",
+        "Play a game yourself, in the terminal or with --web in a browser.",
+    ),
     Command(
         "replay",
         "replay:replay",

@@ -35,7 +35,7 @@ from arena_trainers.cli.options import (
     with_policy_options,
 )
 from arena_trainers.cli.output import JsonOption, one_form, show
-from arena_trainers.cli.progress import interruptions
+from arena_trainers.cli.progress import running
 from arena_trainers.cli.report import PAGE_NAME, REPORT_PAGE
 from arena_trainers.matchmaking import is_past
 from arena_wrappers import Policy, as_policy
@@ -165,8 +165,10 @@ def improve(
     def write_page() -> None:
         write_whole(out / PAGE_NAME, improve_page(out))
 
-    with interruptions(f"finished steps are in {out}; the same command goes on"):
-        rows = improvement.run(write_page)
+    advice = f"finished steps are in {out}; the same command goes on"
+    names = [policy, *(against or [])]
+    with running(advice, "improving", policies=names) as bar:
+        rows = improvement.run(write_page, bar)
         write_page()
     if improvement.budget.is_used:
         typer.echo(f"used {improvement.budget.spent()}", err=True)
