@@ -793,9 +793,9 @@ def test_every_reader_has_read_a_canary(walk):
 
 
 def test_every_server_has_a_canary():
-    from arena_trainers.cli.serve import serve_app
+    from arena_trainers.cli.commands import CommandTable
 
-    assert {command.name for command in serve_app.registered_commands} == {*SERVERS}
+    assert {*CommandTable("serve")} == {*SERVERS}
 
 
 def test_the_canaries_are_alive(tmp_path):
