@@ -356,6 +356,20 @@ def test_a_turn_that_no_other_reaches_has_the_level_of_its_seat():
     assert estimate("random_effects", turns).advantage[-1] == 10
 
 
+@pytest.mark.parametrize("others", [(2, 1, 1), (6, 6, 8)])
+def test_a_turn_that_only_this_episode_reaches_leaves_its_earlier_baselines(others):
+    """The baseline of the first turn is the same whatever the episode does afterwards."""
+    play = play_of("three_seats")
+    baselines = []
+    for line in range(play.game.num_lines):
+        turns = play.batch(np.array([line, *others]), np.array([0, 0, 1, 1]))
+        of_seat = (turns.episode == 0) & (turns.seat == 0)
+        advantage = estimate("control_variates", turns).advantage
+        first = of_seat & (turns.turn == 0)
+        baselines += [*(turns.reward[of_seat].sum() - advantage[first])]
+    assert np.ptp(baselines) < 1e-9
+
+
 def test_a_jackpot_does_not_reach_later_turns():
     turns, _ = rounds(1, 4, 4, 4, end=False)
     reward = turns.reward.copy()

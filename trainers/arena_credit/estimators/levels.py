@@ -132,6 +132,11 @@ def _variances(values: Sequence[Floats], blocks: Sequence[Block]) -> Variances:
     within = np.where(pairless, _median(square_between, groups)[:, None] / 2, within)
     within = np.maximum(within, FLAT * (error + spread)[:, None] + 1 / HUGE)
     between = np.where(pairless | (groups.sum(1) == 0)[:, None], within, between)
+    # one row or none shows no variance: as much as in the other turns, not 0. Else the weight
+    # of a turn that only the own episode has would drown all others in `_seat_means`
+    unseen = by_turn.size < 2
+    within = np.where(unseen, _median(within, by_turn.size)[:, None], within)
+    between = np.where(unseen, _median(between, by_turn.size)[:, None], between)
     of_mean = within / np.maximum(by_turn.size, 1)
     of_mean += between / np.maximum(by_turn.groups, 1)
     _, _, of_turns = mean_and_spread(by_turn.mean, of_mean, by_turn.size > 0)
