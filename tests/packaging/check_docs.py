@@ -63,7 +63,7 @@ for folder in (Path("path/to/model"), snapshot):
 reference = snapshot.parents[1] / "refs"
 reference.mkdir()
 (reference / "main").write_text("0")
-Path("recipe.yaml").write_text("{max_steps: 2, warm_start_steps: 10}")
+Path("recipe.yaml").write_text("{max_steps: 2, warm_start: {steps: 10}}")
 """
 RUN = "arena train recipe.yaml --output-dir runs/20261121-103000"  # to be resumed
 
