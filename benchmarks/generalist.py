@@ -168,8 +168,9 @@ def lm_made_with() -> dict[str, Any]:
     variants: dict[str, Any] = {}
     for setting in LM_CREDIT:
         options, deals = vars(LM_PROMPTS[setting]), [FIRST_DEAL, *LM_DEALS[setting]]
-        # its chat template tells no day
-        prompt = {name: value for name, value in options.items() if name != "date"}
+        # its chat template tells no day; the order of listed actions is the game's
+        left_out = {"date", "shuffle"}
+        prompt = {key: value for key, value in options.items() if key not in left_out}
         limit = LM_OPTIONS[setting]["max_completion_length"]
         facts = {"imitation": IMITATION[setting], "prompt": prompt, "limit": limit}
         settings[setting] = {**facts, "deals": deals}

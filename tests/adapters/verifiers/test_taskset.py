@@ -57,7 +57,7 @@ def test_their_tasks_are_questions_and_their_rewards_the_scores(
     taskset, record_property
 ):
     game = from_verifiers(taskset)
-    bank = game.bank
+    bank = game.bank  # type: ignore[attr-defined] # of `Questions`
     train, test = bank.tasks("train"), bank.tasks("test")
     assert len(train) == len(test) == 4
     assert not {t.question for t in train} & {t.question for t in test}

@@ -299,7 +299,9 @@ def test_snapshots_are_refused_where_they_cannot_play(setting, message):
         "opponents": "past_selves",
     }
     args = SimpleNamespace(**{**plain, **setting})
-    plan = SimpleNamespace(name="kuhn_poker", game=make_game("kuhn_poker"), seats=None)
+    plan = SimpleNamespace(
+        name="kuhn_poker", game=make_game("kuhn_poker"), seats=None, is_matched=True
+    )
     with pytest.raises(ValueError, match=message):
         matchmaker_of(args, [plan])
 

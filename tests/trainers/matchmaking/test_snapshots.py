@@ -77,7 +77,7 @@ def process(learner, tmp_path):
 def test_a_snapshot_that_cannot_be_written_ends_all_processes(process, monkeypatch):
     sent = []
 
-    def gather(failure):
+    def gather(failure, group=""):
         if main:
             sent.append(failure)
         return [*sent, None if main else failure]
@@ -114,7 +114,7 @@ def test_the_orders_of_a_pair_play_the_same_deals(process, monkeypatch):
 
     main = process(0)
     main.accelerator.num_processes = 1
-    main.games.plans = [SimpleNamespace(name="g", seats=None, env_fn=None)]
+    main.games.plans = [SimpleNamespace(name="g", seats=None, is_matched=True, env_fn=None)]
     made = main.games.matchmaker
     made.matches = lambda step: [Match("g", pair, 3) for pair in [*pairs, pairs[0]]]
     monkeypatch.setattr(matching, "play_plans", note)
