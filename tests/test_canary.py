@@ -243,6 +243,7 @@ def of_datasets(folder: Path) -> None:
 
 def of_runs(folder: Path) -> None:
     from arena_studio.report.run_files import _results
+    from arena_studio.report.run_status import run_status
     from arena_trainers.cli.compare import training_games
     from arena_trainers.cli.sweep import _records
 
@@ -264,6 +265,7 @@ def of_runs(folder: Path) -> None:
     for settings in mutants(config):
         (folder / "config.yaml").write_text(yaml.safe_dump(settings))
         tried(training_games, f"lm:{folder}", None)
+        tried(run_status, folder)
     (folder / "config.yaml").write_text(yaml.safe_dump({"games": [CODE]}))
     assert arena("report", folder, "--out", folder / "a.html") == 0
     unnamed = shutil.ignore_patterns(f"{CANARY}*")
@@ -535,6 +537,7 @@ def of_checkpoints(folder: Path) -> None:
 
 def of_endpoints(folder: Path) -> None:
     """Answers of a model's server, and the calls of tools that a model writes."""
+    from arena_trainers.cli.arguments import as_policy_string
     from arena_trainers.lm.backends.server import JSONServer
     from arena_wrappers.policies.agents.tool_use import _tool_answer
     from arena_wrappers.policies.client import Client
@@ -555,6 +558,11 @@ def of_endpoints(folder: Path) -> None:
             tried(
                 JSONServer._parse_answer, SimpleNamespace(url=""), "/a", status, content
             )
+    with pytest.MonkeyPatch.context() as patch:
+        for mutant in mutants({"data": [{"id": "a"}]}):
+            listing = io.BytesIO(json.dumps(mutant).encode())
+            patch.setattr("urllib.request.urlopen", lambda *_, it=listing, **__: it)
+            tried(as_policy_string, "http://127.0.0.1:1/v1")
     seen = SimpleNamespace(legal=["pass", "bet"], seed=0, seat=0)
     for call in mutants({"name": "calculate", "arguments": {"expression": "1 + 1"}}):
         tried(_tool_answer, seen, json.dumps(call))

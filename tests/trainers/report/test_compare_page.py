@@ -90,7 +90,10 @@ def test_a_folder_an_id_and_a_url_are_policies(tmp_path) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/v1"
     assert as_policy_string(f"{url}/") == f"api:only@{url}"
-    models.append({"id": "second"})
+    models[0]["id"] = "m@http://evil.example/v1#temperature=2"
+    with pytest.raises(ValueError, match="a model with a plain name"):
+        as_policy_string(url)
+    models[:] = [{"id": "only"}, {"id": "second"}]
     with pytest.raises(ValueError, match="serves 2: only, second; write api:MODEL@"):
         as_policy_string(url)
     server.shutdown()

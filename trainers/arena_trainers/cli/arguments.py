@@ -16,6 +16,8 @@ from arena_envs.registry import split
 from arena_wrappers.policies import check_names_game
 from arena_wrappers.policies.by_name import policies
 
+MAX_LISTING = 1_000_000  # bytes of an endpoint's list of models
+
 
 def as_policy_string(text: str) -> str:
     """The string of a policy; a folder or an id of the hub means `lm:`, a URL `api:`.
@@ -42,17 +44,22 @@ def _only_model(url: str) -> str:
     advice = f"write api:MODEL@{url}"
     try:
         with urllib.request.urlopen(f"{url}/models", timeout=10) as answer:
-            models = [model["id"] for model in json.load(answer)["data"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+            listing = json.loads(answer.read(MAX_LISTING))
+        models = [str(model["id"]) for model in listing["data"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
             f"want the name of a model, and {url}/models does not list any ({error}); {advice}"
         ) from error
     if len(models) != 1:
         raise ValueError(
             f"want the name of a model, and {url} serves {len(models)}: "
-            f"{', '.join(map(str, models)):.200}; {advice}"
+            f"{', '.join(models):.200}; {advice}"
         )
-    return str(models[0])
+    if not re.fullmatch(r"[\w.:/+-]{1,200}", models[0]):  # "@" and "#" would redirect
+        raise ValueError(
+            f"want a model with a plain name, and {url} serves {models[0]!r:.200}; {advice}"
+        )
+    return models[0]
 
 
 def check_out(out: Path, marks: Sequence[bytes], command: str) -> None:
