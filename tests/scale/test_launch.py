@@ -30,6 +30,7 @@ def test_one_command_trains_with_a_server_and_two_processes(tmp_path, ahead):
     settings = WITH_STAND_IN.settings_of(
         tmp_path / "model", WITH_STAND_IN.free_port()
     ) | {"max_completion_length": 3, "vllm_max_model_length": 512}
+    settings |= {"on_invalid": "random", "learning_rate": 1e-2}
     if ahead:
         settings |= WITH_STAND_IN.AHEAD
     recipe, run = tmp_path / "recipe.yaml", tmp_path / "run"
@@ -50,6 +51,6 @@ def test_one_command_trains_with_a_server_and_two_processes(tmp_path, ahead):
     steps = [record for record in lines if "loss" in record]
     assert [r["step"] for r in steps] == [*range(1, settings["max_steps"] + 1)]
     if not ahead:
-        PLAYED.check_in_step(steps, num_steps=2)
+        assert all(record[PLAYED.DIFFERENCE] < 1e-5 for record in steps)
     kinds = [(tmp_path / f"rank{n}.txt").read_text() for n in (0, 1)]
     assert kinds == ["DTensor", "DTensor"]  # split
