@@ -2,6 +2,7 @@
 
 import sys
 import textwrap
+from typing import Any
 
 import pytest
 
@@ -56,8 +57,8 @@ def taskset(tmp_path, monkeypatch):
 def test_their_tasks_are_questions_and_their_rewards_the_scores(
     taskset, record_property
 ):
-    game = from_verifiers(taskset)
-    bank = game.bank  # type: ignore[attr-defined] # of `Questions`
+    game: Any = from_verifiers(taskset)
+    bank = game.bank
     train, test = bank.tasks("train"), bank.tasks("test")
     assert len(train) == len(test) == 4
     assert not {t.question for t in train} & {t.question for t in test}

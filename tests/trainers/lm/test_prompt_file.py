@@ -187,7 +187,9 @@ def test_exact_evaluation_reads_a_model_by_its_own_options(model_folder):
     assert sampled_exploitability(policy, KUHN, 5).illegal_mass < 0.2
     policy.prompt = replace(SHORT, history="transcript")
     for measure in (exploitability, sampled_exploitability):
-        with pytest.raises(ValueError, match="want history='state' in the prompts"):
+        with pytest.raises(
+            ValueError, match="want history='state' and shuffle=0 in the prompts"
+        ):
             measure(policy, KUHN)
     assert exploitability(policy, KUHN, SHORT).illegal_mass < 0.1
 
@@ -224,7 +226,9 @@ def test_an_exact_critic_asks_each_policy_by_its_own_prompts(policy, settings):
     plans = [GamePlan(game, args)]
     check_exact_opponents(args, plans, {"x": opponent})
     opponent.prompt = replace(SHORT, history="transcript")
-    with pytest.raises(ValueError, match="takes history 'state', got 'x' in seat 1"):
+    with pytest.raises(
+        ValueError, match="takes history 'state' and shuffle 0, got 'x' in seat 1"
+    ):
         check_exact_opponents(args, plans, {"x": opponent})
 
 
