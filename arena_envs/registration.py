@@ -213,10 +213,13 @@ transforms: Registry[AnyGame] = Registry(
     "transform",
     "arena.transforms",
     {
-        name: f"{_HERE}.built_in:{name.capitalize()}"
-        for name in ("disguise", "goal", "misere", "start", "vanish")
-    }
-    | {"match": f"{_HERE}.match:Match"},
+        "disguise": f"{_HERE}.built_in:Disguise",
+        "goal": f"{_HERE}.built_in:Goal",
+        "match": f"{_HERE}.match:MatchOfGames",
+        "misere": f"{_HERE}.built_in:Misere",
+        "start": f"{_HERE}.built_in:StartFromPositions",
+        "vanish": f"{_HERE}.built_in:Vanish",
+    },
     reserved=("game",),
     kit="arena_envs.testing:check_game",
     trusted={"goal": "import a function", "start": "open a file"},
@@ -378,6 +381,10 @@ def missing_games() -> dict[str, str]:
 
 
 def _is_importable(entry: Entry) -> bool:
+    """Whether the game can be imported; if its extra is named as its package, imports neither."""
+    module = entry.entry_point.partition(":")[0]
+    if entry.extra and find_spec(entry.extra) and find_spec(module):
+        return True
     try:
         entry.game_class()
     except ImportError:

@@ -36,7 +36,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parents[1]
 PLACES = {  # part: functions and methods, of this checkout or of an older one
-    "play": ["arena_trainers.train.rollout.player:Player.play"],
+    "play": ["arena_trainers.train.rollout.player:RolloutPlayer.play"],
     "generation": ["arena_trainers.train.clock:TimedBackend.generate"],
     "credit": [
         "arena_trainers.train.advantages:BatchCredit.records",

@@ -14,7 +14,7 @@ from pathlib import Path
 import arena_envs
 from arena_envs import registration
 from arena_trainers.cli.games import ROWS, game_row
-from arena_wrappers.prompts.pages import mean_prompt_length, page_text, title_of
+from arena_wrappers.prompts.pages import mean_prompt_length, page_text, page_title
 
 FOLDER = Path(__file__).with_name("games")
 OTHER = ("language.md",)  # written by docs/build_language.py
@@ -88,7 +88,7 @@ def stems_of() -> dict[str, str]:
 def _row(info: arena_envs.GameInfo, stem: str) -> str:
     game = arena_envs.make_game(info.id)
     cells = [
-        f"[`{info.id}`]({stem}.md) {title_of(game)}",
+        f"[`{info.id}`]({stem}.md) {page_title(game)}",
         info.kind,
         str(info.num_players),
         info.information,

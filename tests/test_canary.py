@@ -158,6 +158,7 @@ OTHERS = {
     "matching.py:Matching._advance": OWN,
     "sweep.py:_check_sweep": OPERATOR,
     "arguments.py:read_params": OPERATOR,
+    "options.py:_yaml_of": OPERATOR,
     "endpoints.py:_value": OPERATOR,
     "finite.py:_lower_rate": CHECKPOINT,
     "folder.py:_config": CHECKPOINT,
@@ -220,7 +221,10 @@ def of_episodes(folder: Path) -> None:
             tried(replay, episode)
             tried(select, "wins", [episode])
     tried(list, read_rollouts(file))
-    assert arena("data", file, "--select", "wins", "--out", folder / "c.parquet") != 0
+    assert (
+        arena("data", "select", file, "--by", "wins", "--out", folder / "c.parquet")
+        != 0
+    )
 
 
 def of_datasets(folder: Path) -> None:
@@ -507,8 +511,8 @@ def of_recipes(folder: Path) -> None:
         "losses": {"kl": {"weight": 1}},
         "rewards": {"length": {"weight": 1}},
         "columns": {"a": "b"},
-        "warm_start_games": ["nim"],
-        "reply_format": "bare",
+        "warm_start": {"games": ["nim"]},
+        "prompt": {"reply_format": "bare"},
     }
     for mutant in mutants(recipe):
         (folder / "recipe.yaml").write_text(yaml.safe_dump(mutant))
@@ -531,7 +535,7 @@ def of_checkpoints(folder: Path) -> None:
 
 def of_endpoints(folder: Path) -> None:
     """Answers of a model's server, and the calls of tools that a model writes."""
-    from arena_trainers.lm.backends.server import Server
+    from arena_trainers.lm.backends.server import JSONServer
     from arena_wrappers.policies.agents.tool_use import _tool_answer
     from arena_wrappers.policies.client import Client
 
@@ -548,7 +552,9 @@ def of_endpoints(folder: Path) -> None:
             answer = SimpleNamespace(status=status, content=content, headers={})
             line: Any = SimpleNamespace(ask=lambda *_, answer=answer: answer)
             tried(client._once, "POST", "/chat", {}, 1e12, line)
-            tried(Server._parse_answer, SimpleNamespace(url=""), "/a", status, content)
+            tried(
+                JSONServer._parse_answer, SimpleNamespace(url=""), "/a", status, content
+            )
     seen = SimpleNamespace(legal=["pass", "bet"], seed=0, seat=0)
     for call in mutants({"name": "calculate", "arguments": {"expression": "1 + 1"}}):
         tried(_tool_answer, seen, json.dumps(call))
@@ -790,9 +796,9 @@ def test_every_reader_has_read_a_canary(walk):
 
 
 def test_every_server_has_a_canary():
-    from arena_trainers.cli.serve import serve_app
+    from arena_trainers.cli.commands import CommandTable
 
-    assert {command.name for command in serve_app.registered_commands} == {*SERVERS}
+    assert {*CommandTable("serve")} == {*SERVERS}
 
 
 def test_the_canaries_are_alive(tmp_path):

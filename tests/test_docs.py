@@ -30,7 +30,7 @@ PAGES = [
         "adapters",
         "options",
         "replies",
-        "selectors",
+        "tables",
         "glossary",
         "audit",
         pytest.param("board", marks=pytest.mark.slow),  # plays 14,400 episodes again

@@ -75,7 +75,7 @@ bots: Registry[Bot] = Registry(
         "mcts": f"{_HERE}.mcts:MCTS",
         "ismcts": f"{_HERE}.mcts:ISMCTS",
         "minimax": f"{_HERE}.solved:Minimax",
-        "cfr": f"{_HERE}.solved:CFR",
+        "cfr": f"{_HERE}.solved:CFRBot",
         "core_cfr": f"{_HERE}.solved:CoreCFR",
         "win_or_block": f"{_HERE}.simple:WinOrBlock",
         **{

@@ -9,7 +9,7 @@ from arena_envs.game import (
     AnyGame,
     AnyState,
 )
-from arena_envs.solvers import CFRPlus, InfosetTable, Key
+from arena_envs.solvers import CFRPlus, InfosetKey, InfosetTable
 from arena_envs.solvers.enumeration import Memory
 from arena_envs.solvers.perfect_information import PerfectInformation
 
@@ -17,7 +17,7 @@ from arena_envs.solvers.perfect_information import PerfectInformation
 # `solvers.MAX_STATES`: a player waits for the action, and CFR+ sweeps them 1,000 times.
 MAX_BOT_STATES = 200_000
 
-_policies = Memory[dict[Key, list[float]]](8)
+_policies = Memory[dict[InfosetKey, list[float]]](8)
 _searches = Memory[PerfectInformation](2)
 
 
@@ -51,7 +51,7 @@ class Tabular:
 
 
 @dataclass(frozen=True)
-class CFR:
+class CFRBot:
     """Plays the average policy of CFR+, which it computes at its first action in a game.
 
     Args:
@@ -81,7 +81,7 @@ class CFR:
         return self._tabular(game)(game, state, rng)
 
     def _tabular(self, game: AnyGame) -> Tabular:
-        def solve() -> dict[Key, list[float]]:
+        def solve() -> dict[InfosetKey, list[float]]:
             solver = CFRPlus(game, self.max_states)
             solver.run(self.num_iterations)
             return solver.average_policy()
@@ -90,13 +90,13 @@ class CFR:
 
 
 @dataclass(frozen=True)
-class CoreCFR(CFR):
-    """Plays as `CFR` in a language game, on the finite core of its utterances.
+class CoreCFR(CFRBot):
+    """Plays as `CFRBot` in a language game, on the finite core of its utterances.
 
     It replaces each past utterance by the nearest one of the core, and drops messages.
 
     Raises:
-        ValueError: as for `CFR`; when it plays, the game has no method `core_state`.
+        ValueError: as for `CFRBot`; when it plays, the game has no method `core_state`.
     """
 
     def action_probs(self, game: AnyGame, state: AnyState) -> Sequence[float]:

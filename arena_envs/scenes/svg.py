@@ -20,7 +20,7 @@ from arena_envs.scenes.shapes import (
     Track,
     seat_tone,
 )
-from arena_envs.scenes.text import clean, columns, wrapped_lines
+from arena_envs.scenes.text import clean, text_width, wrapped_lines
 
 _COLORS = Path(__file__).with_name("colors.toml")
 TONES, SURFACES = tomllib.loads(_COLORS.read_text("utf-8")).values()
@@ -101,7 +101,7 @@ class Canvas:
             f'xml:space="preserve">{escape(clean(text))}</text>'
         )
         if not anchor:
-            self.width = max(self.width, x + columns(text) * size * LETTER + PAD)
+            self.width = max(self.width, x + text_width(text) * size * LETTER + PAD)
 
     def heading(self, text: str, seat: int | None = None) -> None:
         """The title of a shape; moves down to the shape."""
@@ -178,7 +178,7 @@ def _draw_grid(canvas: Canvas, grid: Grid) -> None:
         for count in (num_columns, len(grid.rows))
     )
     first = PAD + (
-        max(columns(label) for label in grid.left) * 8 + 6 if grid.left else 0
+        max(text_width(label) for label in grid.left) * 8 + 6 if grid.left else 0
     )
     for number, label in enumerate(grid.top):
         middle = (across[number] + across[number + 1]) / 2
@@ -209,16 +209,16 @@ def _draw_square(
     if cell.disc:
         look = f"f-{cell.tone} k-line"
         canvas.disc(x + width / 2, y + height / 2, small * 0.38, look)
-    size = min(small * 0.5, 1.5 * small / max(1, columns(cell.text)))
+    size = min(small * 0.5, 1.5 * small / max(1, text_width(cell.text)))
     middle = y + height / 2 + size * 0.36
     canvas.text(x + width / 2, middle, cell.text, round(size, 1), _ink(cell), "middle")
 
 
 def _draw_cards(canvas: Canvas, cards: Cards) -> None:
     canvas.heading(cards.title, cards.seat)
-    most = max((columns(card.text or "") for card in cards.cards), default=1)
+    most = max((text_width(card.text or "") for card in cards.cards), default=1)
     notes = [wrapped_lines(card.note, 12) for card in cards.cards]
-    longest = max((columns(line) for note in notes for line in note), default=0)
+    longest = max((text_width(line) for note in notes for line in note), default=0)
     width = max(40.0, most * 11 + 12.0, longest * 6 + 8.0)
     height = 54 + 12 * max(map(len, notes), default=0)
     x = PAD
@@ -245,7 +245,8 @@ def _draw_table(canvas: Canvas, table: Table) -> None:
     heads = [[Cell(name) for name in table.header]] if table.header else []
     lines = [*heads, *table.rows]
     widths = [
-        max(columns(line[place].text) for line in lines if place < len(line)) * 7.8 + 14
+        max(text_width(line[place].text) for line in lines if place < len(line)) * 7.8
+        + 14
         for place in range(max(map(len, lines)))
     ]
     for number, line in enumerate(lines):
@@ -264,7 +265,7 @@ def _draw_track(canvas: Canvas, track: Track) -> None:
     canvas.heading(track.title)
     x = PAD
     for item in track.items:
-        width = max(22.0, columns(item.text) * 7.8 + 12)
+        width = max(22.0, text_width(item.text) * 7.8 + 12)
         if x > PAD and x + width > MAX_WIDTH:
             x, canvas.y = PAD, canvas.y + 26
         edge = "k-mark" if item.mark else "k-line"

@@ -24,7 +24,7 @@ def clean(text: str) -> str:
     return _BANNED.sub("\ufffd", text)
 
 
-def columns(text: str) -> int:
+def text_width(text: str) -> int:
     """The number of columns that a text takes in a font of fixed width.
 
     >>> columns("ok"), columns("\u4f60\u597d")
@@ -59,7 +59,7 @@ def _split(text: str, width: int) -> tuple[str, str]:
     for place, char in enumerate(text):
         if char == "\n":
             return text[:place].rstrip("\r"), text[place + 1 :]
-        used += columns(char)
+        used += text_width(char)
         if used > width:
             end = blank if blank > 0 else max(place, 1)
             return text[:end], text[end:].removeprefix(" ")
@@ -83,7 +83,7 @@ def text_of(scene: Scene) -> str:
 
 
 def _filled(text: str, width: int) -> str:
-    return text + " " * (width - columns(text))
+    return text + " " * (width - text_width(text))
 
 
 def _mark(cell: Cell) -> str:
@@ -94,9 +94,9 @@ def _grid(grid: Grid) -> Iterator[str]:
     if grid.narrow:
         yield from _narrow_grid(grid)
         return
-    widest = max((columns(_mark(c)) for row in grid.rows for c in row), default=1)
-    width = max(1, widest, *map(columns, grid.top)) if grid.top else max(1, widest)
-    margin = max(map(columns, grid.left), default=-1) + 1
+    widest = max((text_width(_mark(c)) for row in grid.rows for c in row), default=1)
+    width = max(1, widest, *map(text_width, grid.top)) if grid.top else max(1, widest)
+    margin = max(map(text_width, grid.left), default=-1) + 1
     if grid.top:
         names = " ".join(_filled(name, width) for name in grid.top)
         yield " " * margin + names
@@ -108,7 +108,7 @@ def _grid(grid: Grid) -> Iterator[str]:
 
 def _narrow_grid(grid: Grid) -> Iterator[str]:
     """Dots, lines and boxes: every second row and column is narrow."""
-    margin = max(map(columns, grid.left), default=-1) + 1
+    margin = max(map(text_width, grid.left), default=-1) + 1
     if grid.top:
         yield " " * margin + "".join(
             _filled(name, 3 if place % 2 else 1) for place, name in enumerate(grid.top)
@@ -144,7 +144,7 @@ def _table(table: Table) -> Iterator[str]:
     lines: list[Sequence[str]] = [table.header] if table.header else []
     lines += [[_mark(cell) for cell in row] for row in table.rows]
     widths = [
-        max(columns(line[place]) for line in lines if place < len(line))
+        max(text_width(line[place]) for line in lines if place < len(line))
         for place in range(max(map(len, lines)))
     ]
     for line in lines:

@@ -14,12 +14,12 @@ Solvers that enumerate have a limit, `max_states`. A larger game raises `TooLarg
 with the size of the game, as far as it is known, and a solver for it.
 """
 
+from arena_envs.game import InfosetKey as InfosetKey
 from arena_envs.solvers.cfr import CFR as CFR
 from arena_envs.solvers.cfr import MCCFR as MCCFR
 from arena_envs.solvers.cfr import CFRPlus as CFRPlus
 from arena_envs.solvers.enumeration import MAX_STATES as MAX_STATES
 from arena_envs.solvers.enumeration import InfosetTable as InfosetTable
-from arena_envs.solvers.enumeration import Key as Key
 from arena_envs.solvers.enumeration import TooLarge as TooLarge
 from arena_envs.solvers.enumeration import refuse_hopeless as refuse_hopeless
 from arena_envs.solvers.equilibria import JointPolicy as JointPolicy

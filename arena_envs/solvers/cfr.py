@@ -13,10 +13,11 @@ from arena_envs.game import (
     AnyGame,
     AnyState,
     Floats,
+    InfosetKey,
     np,
     sample_chance,
 )
-from arena_envs.solvers.enumeration import MAX_STATES, Key
+from arena_envs.solvers.enumeration import MAX_STATES
 from arena_envs.solvers.tabular import (
     edge_weights,
     game_tree,
@@ -76,11 +77,11 @@ class CFR:
             for seat in range(self._tree.num_players):
                 self._update(seat)
 
-    def current_policy(self) -> dict[Key, list[float]]:
+    def current_policy(self) -> dict[InfosetKey, list[float]]:
         """The policy of the next iteration, which need not come near an equilibrium."""
         return self._tree.table(self._policy)
 
-    def average_policy(self) -> dict[Key, list[float]]:
+    def average_policy(self) -> dict[InfosetKey, list[float]]:
         """The average over the iterations; uniform where a seat never went."""
         return self._tree.table(normalise(self._tree, self._sums))
 
@@ -168,8 +169,8 @@ class MCCFR:
     def __init__(self, game: AnyGame, seed: int = 0) -> None:
         self._game = game
         self._rng = random.Random(seed)
-        self._regrets: dict[Key, list[float]] = {}
-        self._sums: dict[Key, list[float]] = {}
+        self._regrets: dict[InfosetKey, list[float]] = {}
+        self._sums: dict[InfosetKey, list[float]] = {}
         self.num_iterations = 0
 
     def run(self, num_iterations: int) -> None:
@@ -179,7 +180,7 @@ class MCCFR:
             for seat in range(self._game.num_players):
                 self._walk(self._game.initial_state(), seat)
 
-    def average_policy(self) -> dict[Key, list[float]]:
+    def average_policy(self) -> dict[InfosetKey, list[float]]:
         """The average over the iterations, of the information states that were met."""
         return {key: _normalise(sums) for key, sums in self._sums.items()}
 

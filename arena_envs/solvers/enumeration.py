@@ -11,6 +11,7 @@ from arena_envs.game import (
     TERMINAL,
     AnyGame,
     AnyState,
+    InfosetKey,
     Ints,
     np,
     possible_actions,
@@ -47,8 +48,7 @@ class Memory(Generic[T]):
         return self._things[key]
 
 
-Key = tuple[int, Hashable]  # seat, information state
-InfosetTable = Mapping[Key, Sequence[float]]
+InfosetTable = Mapping[InfosetKey, Sequence[float]]
 
 # Limit of the nodes of an enumeration: about 30 s and 0.5 GB. Bots have a lower one.
 MAX_STATES = 1_000_000
@@ -128,11 +128,11 @@ class Enumeration:
         self.target: list[int] = []
         self.slots: list[int] = []
         self.chance: list[float] = []
-        self.keys: list[Key] = []
+        self.keys: list[InfosetKey] = []
         self.states: list[Any] = []
         self.actions: list[Sequence[Any]] = []
         self._game = game
-        self._index: dict[Key, int] = {}
+        self._index: dict[InfosetKey, int] = {}
         states, depth = [game.initial_state()], 0
         while states:
             states = self._visit_layer(states, depth, max_states)

@@ -9,8 +9,8 @@ from itertools import combinations, product
 from typing import Any, NamedTuple
 
 from arena_envs.checks import install_advice
-from arena_envs.game import TERMINAL, AnyGame, ArrayLike, Floats, np
-from arena_envs.solvers.enumeration import MAX_STATES, Key, about, too_large
+from arena_envs.game import TERMINAL, AnyGame, ArrayLike, Floats, InfosetKey, np
+from arena_envs.solvers.enumeration import MAX_STATES, about, too_large
 from arena_envs.solvers.tabular import (
     Tree,
     best_response_of,
@@ -30,7 +30,7 @@ class ZeroSumSolution(NamedTuple):
     """
 
     value: float
-    table: dict[Key, list[float]]
+    table: dict[InfosetKey, list[float]]
 
 
 class MatrixSolution(NamedTuple):
@@ -379,7 +379,7 @@ class JointPolicy(NamedTuple):
     """
 
     value: float
-    table: dict[Key, list[float]]
+    table: dict[InfosetKey, list[float]]
 
 
 def optimal_joint_policy(

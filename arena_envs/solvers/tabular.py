@@ -18,12 +18,11 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-from arena_envs.game import TERMINAL, AnyGame, Floats, Ints, np
+from arena_envs.game import TERMINAL, AnyGame, Floats, InfosetKey, Ints, np
 from arena_envs.solvers.enumeration import (
     MAX_STATES,
     Enumeration,
     InfosetTable,
-    Key,
     Memory,
     TooLarge,
     too_large,
@@ -53,7 +52,7 @@ class Layer(NamedTuple):
     into_starts: Ints
 
 
-class Block(NamedTuple):
+class LayerBlock(NamedTuple):
     """The decisions of one seat in one layer.
 
     Attributes:
@@ -109,7 +108,7 @@ class Tree:
         depths[infoset[infoset >= 0]] = layer[infoset >= 0]
         seats = np.array([seat for seat, _ in enumeration.keys], np.intp)
         order = np.lexsort((depths, seats))
-        self.keys: list[Key] = [enumeration.keys[i] for i in order]
+        self.keys: list[InfosetKey] = [enumeration.keys[i] for i in order]
         self.states: list[Any] = [enumeration.states[i] for i in order]
         widths = [len(enumeration.actions[i]) for i in order]
         self.widths: Ints = np.array(widths, np.intp)
@@ -158,7 +157,7 @@ class Tree:
             )
         return policy
 
-    def table(self, policy: Floats) -> dict[Key, list[float]]:
+    def table(self, policy: Floats) -> dict[InfosetKey, list[float]]:
         """A vector as table."""
         values, ends = policy.tolist(), self.offsets.tolist()
         return {key: values[ends[i] : ends[i + 1]] for i, key in enumerate(self.keys)}
@@ -197,7 +196,7 @@ class Tree:
 
     def _group_decisions(
         self, seat: int, depths: Ints, layer: Ints
-    ) -> dict[int, Block]:
+    ) -> dict[int, LayerBlock]:
         infosets = self.infosets[seat]
         edges = self.decisions[seat]
         edge_layers = layer[self.source[edges]]
@@ -207,7 +206,7 @@ class Tree:
             first, last = (infosets.start + bounds).tolist()
             columns = slice(self.offsets[first], self.offsets[last])
             starts = self.offsets[first:last] - columns.start
-            blocks[number] = Block(edges[edge_layers == number], columns, starts)
+            blocks[number] = LayerBlock(edges[edge_layers == number], columns, starts)
         return blocks
 
 
@@ -326,10 +325,12 @@ class BestResponse(NamedTuple):
     """
 
     value: float
-    table: dict[Key, list[float]]
+    table: dict[InfosetKey, list[float]]
 
 
-def information_states(game: AnyGame, max_states: int = MAX_STATES) -> dict[Key, Any]:
+def information_states(
+    game: AnyGame, max_states: int = MAX_STATES
+) -> dict[InfosetKey, Any]:
     """A state of each information state in which a seat is to move.
 
     Args:
@@ -349,7 +350,7 @@ def information_states(game: AnyGame, max_states: int = MAX_STATES) -> dict[Key,
 
 def uniform_table(
     game: AnyGame, max_states: int = MAX_STATES
-) -> dict[Key, list[float]]:
+) -> dict[InfosetKey, list[float]]:
     """The policy that plays each legal action with the same probability.
 
     Args:
@@ -365,7 +366,7 @@ def uniform_table(
 
 def complete_table(
     game: AnyGame, table: InfosetTable, max_states: int = MAX_STATES
-) -> dict[Key, list[float]]:
+) -> dict[InfosetKey, list[float]]:
     """A table with uniform play where it has no row, as sampling solvers leave some out.
 
     Args:
@@ -407,7 +408,7 @@ def expected_returns(
 
 def action_values(
     game: AnyGame, table: InfosetTable, max_states: int = MAX_STATES
-) -> dict[Key, list[float]]:
+) -> dict[InfosetKey, list[float]]:
     """Expected return of the seat to move for each legal action, all playing by the table.
 
         Q(I, a) = Σ_{h ∈ I} π₋ᵢ(h) v(ha) / Σ_{h ∈ I} π₋ᵢ(h)

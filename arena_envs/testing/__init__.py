@@ -29,8 +29,8 @@ from arena_envs.testing.sample import Sample as Sample
 from arena_envs.testing.sample import demand
 from arena_envs.testing.sample import draw_sample as draw_sample
 from arena_envs.testing.sample import random_episode as random_episode
-from arena_envs.testing.twin import Difference as Difference
 from arena_envs.testing.twin import EnvTwin as EnvTwin
+from arena_envs.testing.twin import StateDifference as StateDifference
 from arena_envs.testing.twin import same_game as same_game
 from arena_envs.testing.twin import twin as twin
 from arena_envs.testing.twin import twin_values as twin_values
@@ -145,7 +145,7 @@ def check_game(
     _run(rules.check_protocol, game, game)
     _run(rules.check_facts, game, game)
     _run(rules.check_knobs, game, game)
-    _run(rules.check_split, game, game)
+    _run(rules.check_splits_apart, game, game)
     if hasattr(game, "check_parts"):  # optional: of what plug-ins give a game
         _run(game.check_parts, game)
     sample = _run(draw_sample, game, game, num_episodes, seed)

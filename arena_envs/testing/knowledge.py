@@ -274,7 +274,7 @@ def _check_same_play(
             "one text of a perfect-information game, and one action, lead to the same "
             "returns and texts",
             text,
-            *first_difference(follow[0], follow[1], ("", "")),
+            *first_unequal(follow[0], follow[1], ("", "")),
             fix="Put into the text what decides the difference.",
         )
 
@@ -292,7 +292,7 @@ def _following(game: AnyGame, state: AnyState, depth: int = 0) -> list[Any]:
     return follow
 
 
-def first_difference(
+def first_unequal(
     first: Sequence[T], second: Sequence[T], default: tuple[T, T]
 ) -> tuple[T, T]:
     """The first entries that differ."""

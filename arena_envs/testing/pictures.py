@@ -20,7 +20,7 @@ from arena_envs.scenes import (
     text_of,
 )
 from arena_envs.scenes.shapes import TONES
-from arena_envs.testing.knowledge import first_difference, hidden_twins
+from arena_envs.testing.knowledge import first_unequal, hidden_twins
 from arena_envs.testing.sample import Sample, demand
 
 NUM_STATES, NUM_DRAWN = 60, 4  # states whose scenes are compared, and that are drawn
@@ -54,7 +54,7 @@ def _compare(game: AnyGame, state: AnyState, twin: AnyState, seat: int) -> None:
     demand(
         scene == twin_scene,
         "what a seat cannot know shows in no scene of the seat",
-        *first_difference(
+        *first_unequal(
             text_of(scene).split("\n"),
             text_of(twin_scene).split("\n"),
             (scene, twin_scene),

@@ -44,7 +44,7 @@ def check_knobs(game: AnyGame) -> None:
                 ) from error
 
 
-def check_split(game: AnyGame) -> None:
+def check_splits_apart(game: AnyGame) -> None:
     """Checks that the train and the test split share no instance."""
     params = _parameters_of(game)
     instances = tuple(getattr(game, "instances", ()))  # the fact is optional

@@ -34,7 +34,7 @@ States = tuple[Any, Any]  # of both games
 PairNode = tuple[tuple[Any, ...], tuple[Any, ...], Any, Any]  # histories, states
 
 
-def same(state: AnyState, move: AnyAction) -> Any:
+def same_move(state: AnyState, move: AnyAction) -> Any:
     """The map of two games that name their moves alike."""
     return move
 
@@ -64,7 +64,7 @@ class GameTree(Protocol[S, A]):
 AnyTree = GameTree[Any, Any]
 
 
-class Difference(NamedTuple):
+class StateDifference(NamedTuple):
     """The first state in which two games differ, and what its method gives in both."""
 
     history: tuple[Any, ...]  # actions and outcomes of the first game
@@ -96,13 +96,13 @@ def same_game(
     first: AnyTree | str,
     second: AnyTree | str,
     *,
-    action: Map = same,
-    outcome: Map = same,
+    action: Map = same_move,
+    outcome: Map = same_move,
     returns: bool = True,
     max_states: int = MAX_STATES,
     num_episodes: int = 200,
     seed: int = 0,
-) -> Difference | None:
+) -> StateDifference | None:
     """Plays two games side by side: who moves, legal actions, chance and returns of each state.
 
     Args:
@@ -175,7 +175,11 @@ class _Pair:
     """Two games with the maps between them."""
 
     def __init__(
-        self, first: AnyTree, second: AnyTree, action: Map = same, outcome: Map = same
+        self,
+        first: AnyTree,
+        second: AnyTree,
+        action: Map = same_move,
+        outcome: Map = same_move,
     ) -> None:
         self.first, self.second = first, second
         self.action, self.outcome = action, outcome
@@ -213,12 +217,12 @@ class _Pair:
             node = self.then(node, rng.choice(moves))
             yield node
 
-    def difference(self, node: PairNode, returns: bool) -> Difference | None:
+    def difference(self, node: PairNode, returns: bool) -> StateDifference | None:
         """What differs in a state of both games; returns count on request."""
         history, twin_history, state, twin_state = node
 
-        def differ(method: str, first: Any, second: Any) -> Difference:
-            return Difference(history, twin_history, method, first, second)
+        def differ(method: str, first: Any, second: Any) -> StateDifference:
+            return StateDifference(history, twin_history, method, first, second)
 
         player = self.first.current_player(state)
         twin_player = self.second.current_player(twin_state)

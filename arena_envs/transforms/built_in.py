@@ -178,7 +178,7 @@ BEGIN = "start"  # the state in which a position is drawn
 
 
 @dataclass(frozen=True)
-class Start(Transform):
+class StartFromPositions(Transform):
     """`start:FILE@SHARE(game)`: a curriculum from the end of play.
 
     Chance first draws one of the positions of `FILE`: each episode after `SHARE` of its turns, and

@@ -8,7 +8,7 @@ import pytest
 
 import arena_envs
 from arena_envs.bots import make_bot
-from arena_envs.bots.solved import CFR, Tabular
+from arena_envs.bots.solved import CFRBot, Tabular
 from arena_envs.game import CHANCE
 from arena_envs.solvers import CFRPlus, TooLarge, minimax, uniform_table
 
@@ -55,7 +55,7 @@ def test_cfr_plays_the_average_policy_of_its_game():
 def test_a_game_too_large_for_cfr_is_refused():
     game = arena_envs.make_game("goofspiel")
     with pytest.raises(ValueError, match=r"more than 999 states.*MCCFR"):
-        CFR(max_states=999)(game, game.initial_state(), random.Random(0))
+        CFRBot(max_states=999)(game, game.initial_state(), random.Random(0))
 
 
 @pytest.mark.parametrize(

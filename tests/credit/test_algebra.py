@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from arena_credit import (
     best_of_others,
-    clipped,
+    clip_values,
     discounted_sums,
     mean_of_others,
     pools_by,
@@ -237,9 +237,9 @@ def test_a_scale_out_of_range_is_named(options, message):
 
 def test_bounds_may_differ_but_not_change_a_sign():
     values = np.array([-3.0, -0.5, 0.5, 7.0])
-    assert clipped(values, -1, 3).tolist() == [-1, -0.5, 0.5, 3]
-    assert clipped(values, low=-1).tolist() == [-1, -0.5, 0.5, 7]
+    assert clip_values(values, -1, 3).tolist() == [-1, -0.5, 0.5, 3]
+    assert clip_values(values, low=-1).tolist() == [-1, -0.5, 0.5, 7]
     with pytest.raises(ValueError, match="want low between -inf and 0, got 1"):
-        clipped(values, 1, 3)
+        clip_values(values, 1, 3)
     with pytest.raises(ValueError, match="want high between 0 and inf, got -1"):
-        clipped(values, -3, -1)
+        clip_values(values, -3, -1)

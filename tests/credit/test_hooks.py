@@ -13,9 +13,9 @@ import torch
 
 import arena_credit as credit
 from arena_credit.hooks.openrlhf import install
-from arena_credit.hooks.rows import Trajectory, TurnCredit
+from arena_credit.hooks.rows import StatefulEstimator, Trajectory
 from arena_credit.hooks.skyrl import WithoutPadding, step_advantages, stepwise
-from arena_credit.hooks.trl import row_advantages
+from arena_credit.hooks.trl import check_sampling, row_advantages
 from arena_credit.hooks.verifiers import annotate
 from arena_credit.hooks.verl import AdvantageEstimator, reads_rewards_alone
 
@@ -38,16 +38,16 @@ def test_hooks_import_no_framework():
 
 def test_a_wrong_estimator_or_option_is_refused_at_once():
     with pytest.raises(ValueError, match="no estimator 'mras'"):
-        TurnCredit("mras")
+        StatefulEstimator("mras")
     with pytest.raises(ValueError, match="did you mean 'discount'"):
-        TurnCredit("mars", discont=0.9)
+        StatefulEstimator("mars", discont=0.9)
     with pytest.raises(ValueError, match="'hapo', which credits tokens"):
-        TurnCredit("hapo")
+        StatefulEstimator("hapo")
 
 
 def test_an_estimator_keeps_its_state_and_knows_seats_by_name():
     """`rae` with decay 0.5: the second batch has the baselines 0.5 · 4 and 0.5 · -4."""
-    rae = TurnCredit("rae", decay=0.5)
+    rae = StatefulEstimator("rae", decay=0.5)
     first = [Trajectory([4.0], "a", "x", 0), Trajectory([-4.0], "a", "y", 0)]
     assert rae(first) == [[4.0], [-4.0]]
     assert rae([t._replace(group="b") for t in first[::-1]]) == [[-2.0], [2.0]]
@@ -66,6 +66,61 @@ def test_verl_gets_the_credit_of_each_turn_on_its_tokens():
     other = (3 + 2) / 2
     assert advantages.tolist()[1] == [4 - other, 0, 4 - other, 0, 0]
     assert to_go.tolist()[0] == [3, 3, 0, 2, 2]
+
+
+def test_surprise_reaches_the_estimator_turn_by_turn():
+    """The batch that the hook makes, and one made by hand; masked tokens are not read."""
+    rng = np.random.default_rng(0)
+    mask = torch.tensor([[1, 1, 0, 1]] * 24)
+    paid = torch.zeros(24, 4)
+    logprobs, entropies = torch.tensor(-rng.random((2, 24, 4)))
+    paid[:, 1] = paid[:, 3] = (
+        5 * (logprobs - entropies)[:, 3]
+    )  # surprise of the second turn
+    logprobs[:, 2] = entropies[:, 2] = np.nan
+    groups = [row // 6 for row in range(24)]
+    tokens = {"old_log_probs": logprobs, "entropys": -entropies}
+    estimator = AdvantageEstimator("control_variates")
+    advantages, _ = estimator(paid, mask, groups, **tokens)
+    columns = [logprobs, -entropies]
+    logprob, entropy = (x[:, [0, 1, 3]].double().numpy().ravel() for x in columns)
+    turns = credit.TurnBatch(
+        paid[:, [1, 3]].double().numpy().ravel(),
+        game=np.zeros(48, int),
+        seat=np.zeros(48, int),
+        episode=np.repeat(range(24), 2),
+        turn=np.tile([0, 1], 24),
+        group=np.repeat(groups, 2),
+        num_tokens=np.tile([2, 1], 24),
+        tokens={"logprob": logprob, "entropy": entropy},
+    )
+    want = credit.estimate("control_variates", turns).advantage.reshape(24, 2)
+    np.testing.assert_allclose(advantages[:, [0, 3]], want, atol=1e-5)
+    without, _ = estimator(paid, mask, groups)
+    assert (advantages - without).abs().max() > 1e-3
+    off, _ = AdvantageEstimator("control_variates", surprise=False)(
+        paid, mask, groups, **tokens
+    )
+    np.testing.assert_array_equal(off, without)
+
+
+def test_surprise_of_some_turns_alone_is_refused():
+    known = Trajectory([1.0], "a", logprobs=[[-1.0]], entropies=[[1.0]])
+    estimator = StatefulEstimator("control_variates")
+    for other in (
+        Trajectory([1.0], "a"),
+        known._replace(logprobs=[[-1.0], [-1.0]]),
+        known._replace(entropies=[[1.0, 2.0]]),
+    ):
+        with pytest.raises(ValueError, match="in all trajectories or in none"):
+            estimator([known, other])
+
+
+def test_trl_samples_from_all_tokens_where_surprise_is_read():
+    plain = {"top_k": 0, "top_p": 1.0, "min_p": None, "repetition_penalty": 1.0}
+    check_sampling(SimpleNamespace(**plain))
+    with pytest.raises(ValueError, match=r"want top_p=1.0.*got 0.9"):
+        check_sampling(SimpleNamespace(**{**plain, "top_p": 0.9}))
 
 
 def test_a_penalty_on_every_token_is_refused():
@@ -119,25 +174,25 @@ def test_step_wise_rows_of_skyrl_keep_the_rewards_of_early_steps():
     # first episode 3 - 1, then 0 - 1; the other 1 - (3 + 0) / 2
     assert found.tolist() == [[2, 2], [-1, 0], [-0.5, -0.5], [0, 0]]
     with pytest.raises(ValueError, match="to end its trajectory"):
-        step_advantages(TurnCredit("rloo"), [1.0], [False], ["a"])
+        step_advantages(StatefulEstimator("rloo"), [1.0], [False], ["a"])
 
 
 def test_a_row_of_trl_that_nothing_scored_is_in_no_baseline():
     totals = [1.0, float("nan"), 4.0, 2.0, 2.0, 5.0]
     turn_rewards = [None, None, [3.0, 0.0], None, None, None]
     found = row_advantages(
-        TurnCredit("rloo"), totals, turn_rewards, [1, 2, 2, 1, 1, 1], 3
+        StatefulEstimator("rloo"), totals, turn_rewards, [1, 2, 2, 1, 1, 1], 3
     )
     assert found == [[-3.0], [0.0, 0.0], [3.0, 3.0], [-1.5], [-1.5], [3.0]]
     with pytest.raises(ValueError, match="each of 2 turns"):
-        row_advantages(TurnCredit("rloo"), [1.0], [[1.0]], [2], 1)
+        row_advantages(StatefulEstimator("rloo"), [1.0], [[1.0]], [2], 1)
 
 
 def test_the_total_that_trl_maximizes_is_credited_whatever_turn_rewards_say():
     """The last turn that is trained is paid what those before it were not."""
     for turn_rewards in ([1.0, 1.0], [1.0, 1.0, 9.0]):
         (found, _) = row_advantages(
-            TurnCredit("mars_loo"), [5.0, 0.0], [turn_rewards, None], [2, 1], 2
+            StatefulEstimator("mars_loo"), [5.0, 0.0], [turn_rewards, None], [2, 1], 2
         )
         assert found == [5.0, 4.0]
 
@@ -151,7 +206,12 @@ def test_openrlhf_needs_the_name_of_an_estimator(monkeypatch):
 def trace(name, rewards, tokens=1, **agent):
     """A trace of verifiers: a prompt, and a reply of some tokens for each reward."""
     nodes = [
-        SimpleNamespace(mask=[False, *[True] * tokens], advantages=None)
+        SimpleNamespace(
+            mask=[False, *[True] * tokens],
+            advantages=None,
+            trainer_logprobs=None,
+            entropies=None,
+        )
         for _ in rewards
     ]
     return SimpleNamespace(
@@ -179,6 +239,28 @@ def test_a_baseline_of_verifiers_holds_no_other_seat_and_not_the_own_episode():
     for estimator in ("rloo", "mars_loo"):
         annotate(episodes, estimator)
         assert of_traces(episodes) == [[[[-2]], [[2]]], [[[2]], [[-2]]]]
+
+
+def test_verifiers_passes_surprise_where_the_trainer_annotated_all_replies(monkeypatch):
+    trajectories = []
+    call = StatefulEstimator.__call__
+
+    def watched(self, given):
+        trajectories.append(given)
+        return call(self, given)
+
+    monkeypatch.setattr(StatefulEstimator, "__call__", watched)
+    episodes = [episode(trace("p", [x, 1.0], tokens=2)) for x in (1.0, 3.0)]
+    replies = [n for e in episodes for n in e.traces[0].nodes[1:]]
+    for node in replies:
+        node.trainer_logprobs, node.entropies = [-1.0, -2.0], [0.5, 0.25]
+    annotate(episodes, "control_variates")
+    replies[0].entropies = None
+    annotate(episodes, "control_variates")
+    (one, _), (other, another) = trajectories
+    assert [list(x) for x in one.logprobs] == [[-1.0, -2.0]] * 2
+    assert [list(x) for x in one.entropies] == [[0.5, 0.25]] * 2
+    assert other.entropies is another.entropies is another.logprobs is None
 
 
 def test_tasks_of_verifiers_are_groups_and_failures_stay_as_they_are():
@@ -213,7 +295,10 @@ def by_steps(rewards):
     counts = [len(own) for own in rewards]
     ends = [k == n - 1 for n in counts for k in range(n)]
     flat = step_advantages(
-        TurnCredit("mars_loo"), np.concatenate(rewards), ends, ["g"] * sum(counts)
+        StatefulEstimator("mars_loo"),
+        np.concatenate(rewards),
+        ends,
+        ["g"] * sum(counts),
     )
     return np.split(np.array(flat), np.cumsum(counts)[:-1])
 
@@ -221,7 +306,7 @@ def by_steps(rewards):
 def by_rows(rewards, num_generations):
     """`row_advantages` in the signature "trl" of `audit`."""
     rows = row_advantages(
-        TurnCredit("rloo"),
+        StatefulEstimator("rloo"),
         rewards.tolist(),
         [None] * len(rewards),
         [1] * len(rewards),

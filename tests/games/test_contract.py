@@ -18,7 +18,7 @@ from arena_envs.testing.rules import (
     check_facts,
     check_knobs,
     check_protocol,
-    check_split,
+    check_splits_apart,
 )
 from arena_envs.testing.texts import check_refusal
 
@@ -43,7 +43,7 @@ def test_a_game_declares_its_facts_and_has_a_page_and_a_test(id: str) -> None:
     check_protocol(game)
     check_facts(game)
     check_knobs(game)
-    check_split(game)
+    check_splits_apart(game)
     check_page(game)
     stem = OWN[id].entry_point.partition(":")[0].rpartition(".")[2]
     assert Path(__file__).with_name(f"test_{stem}.py").exists()

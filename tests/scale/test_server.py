@@ -19,7 +19,8 @@ if not is_installed("vllm"):
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.engines import transfer, weights
-from arena_trainers.lm.backends.server import Server, ServerError
+from arena_trainers.lm.backends.server import JSONServer, ServerError
+from arena_trainers.runs.mappings import typed_words
 
 pytestmark = pytest.mark.filterwarnings("default")  # vLLM and what it imports warn
 HERE = Path(__file__).parent
@@ -102,7 +103,7 @@ def test_vllm_takes_what_the_trainer_tells_of_nccl_and_ipc(vllm):
     accelerator = SimpleNamespace(num_processes=1)
     trainer = SimpleNamespace(args=args, accelerator=accelerator)
     nccl, ipc = (
-        make(trainer, Server(vllm.url))
+        make(trainer, JSONServer(vllm.url))
         for make in (transfer._nccl_init, transfer._ipc_init)
     )
     assert (nccl.backend, nccl.world_size, nccl.is_sender) == ("nccl", 2, True)
@@ -112,13 +113,13 @@ def test_vllm_takes_what_the_trainer_tells_of_nccl_and_ipc(vllm):
 
 def skip_the_weights(monkeypatch):
     """The mutant: the server is told to load weights, and does not."""
-    post = Server.post
+    post = JSONServer.post
 
     def skipped(self, path, body=None):
         skips = path == "/collective_rpc" and body["method"] == "reload_weights"
         return None if skips else post(self, path, body)
 
-    monkeypatch.setattr(Server, "post", skipped)
+    monkeypatch.setattr(JSONServer, "post", skipped)
 
 
 def test_without_the_weights_the_check_fails(make_trainer, monkeypatch):
@@ -149,7 +150,7 @@ def test_an_adapter_is_served_beside_its_base(make_trainer, vllm):
     lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
     trainer = make_trainer(peft_config=lora)
     check_in_step(trained(trainer))
-    served = Server(vllm.url).get("/v1/models")["data"]
+    served = JSONServer(vllm.url).get("/v1/models")["data"]
     names = [Path(model["id"]).name for model in served if model["parent"]]
     assert names == ["step-4"]
     prompts = PLAYED.prompts_of(trainer.policy, 4)
@@ -236,7 +237,7 @@ def test_a_run_resumes_after_its_server_was_killed(folder, vllm, tmp_path):
     options = {**SETTINGS, "max_steps": 200, "save_steps": 1, "eval_episodes": 20}
     options |= {"model": folder, "vllm_server_base_url": vllm.url, "output_dir": run}
     options |= {"save_total_limit": 2, "evaluate_every": 0, "games": "kuhn_poker"}
-    words = [word for name, x in options.items() for word in (f"--{name}", str(x))]
+    words = [word for pair in options.items() for word in typed_words(*pair)]
     arena = [sys.executable, "-m", "arena_trainers", "train"]
     pipe = subprocess.PIPE
     process = subprocess.Popen([*arena, *words], stdout=pipe, stderr=pipe, text=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from arena_trainers.cli.serve_policy import server_command
-from arena_trainers.lm.backends.server import Server, ServerError
+from arena_trainers.lm.backends.server import JSONServer, ServerError
 
 HERE = Path(__file__).parent
 SHIM = SimpleNamespace(**runpy.run_path(str(HERE / "server_shim.py")))
@@ -42,7 +42,7 @@ class Process:
                 stderr=log,
                 start_new_session=True,
             )
-        server, begun = Server(self.url, timeout=30), time.monotonic()
+        server, begun = JSONServer(self.url, timeout=30), time.monotonic()
         while True:
             try:
                 server.get("/health")

@@ -17,7 +17,7 @@ of every estimator. `exact`, `expectation` and `report` compute the expected gra
 games.
 
 Building blocks: `require`, `returns_to_go`, `temporal_differences`, `pools_by`, `moments`,
-`mean_of_others`, `unit_scale`, `rescaled`, `clipped`, `with_report`. `uniform_over_tokens`,
+`mean_of_others`, `unit_scale`, `rescaled`, `clip_values`, `with_report`. `uniform_over_tokens`,
 `by_token_entropy` and `by_value_differences` pass the advantage of a turn to its tokens;
 `within_turn` of `estimate` chooses one of them.
 
@@ -50,7 +50,7 @@ from arena_credit.pools import Pool as Pool
 from arena_credit.pools import PoolReport as PoolReport
 from arena_credit.pools import Pools as Pools
 from arena_credit.pools import best_of_others as best_of_others
-from arena_credit.pools import clipped as clipped
+from arena_credit.pools import clip_values as clip_values
 from arena_credit.pools import mean_of_others as mean_of_others
 from arena_credit.pools import moments as moments
 from arena_credit.pools import pools_by as pools_by

@@ -127,7 +127,7 @@ class TurnBatch:
                 if column is not None or name in _REQUIRED:
                     object.__setattr__(self, name, convert(name, column, num))
         if self.rewards is not None:
-            parts = parts_of("rewards", self.rewards, num)
+            parts = named_columns("rewards", self.rewards, num)
             object.__setattr__(self, "rewards", parts)
         self._check_values()
         self._check_tokens()
@@ -201,7 +201,7 @@ class TurnBatch:
             return
         if self.num_tokens is None:
             raise ValueError("want num_tokens with tokens, got None; add the column")
-        columns = parts_of("tokens", self.tokens, int(self.num_tokens.sum()))
+        columns = named_columns("tokens", self.tokens, int(self.num_tokens.sum()))
         live = None if self.mask is None else np.repeat(self.mask, self.num_tokens)
         for name, column in columns.items():
             check_size(f"tokens[{name!r}]", column, live)
@@ -348,7 +348,7 @@ def bools(name: str, column: ArrayLike, num: int) -> NDArray[np.bool_]:
     return array.astype(np.bool_)
 
 
-def parts_of(
+def named_columns(
     name: str, columns: Mapping[str, ArrayLike], num: int
 ) -> dict[str, NDArray[np.float64]]:
     """float64[num] each: a column of named columns."""

@@ -4,6 +4,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from arena_credit.needs import Needs, keeps_state, needs_of
 from arena_credit.pools import (
     Credit,
     check_choice,
-    check_finite,
+    check_finite_advantages,
     check_range,
     check_selected,
     warn_of_flat_pools,
@@ -137,12 +138,12 @@ def estimate(
             "one with with_report(advantage, pools, stats)"
         )
     advantage = live.scatter(result.advantage, own_tokens)
-    check_finite(own_name, advantage)
+    check_finite_advantages(own_name, advantage)
     check_selected(own_name, turns, advantage, own_tokens)
     if tokens and not own_tokens:
         credited = credit_within(live, result.advantage, within_turn)
         advantage = live.scatter(credited, per_token=True)
-        check_finite(own_name, advantage)
+        check_finite_advantages(own_name, advantage)
     warn_of_flat_pools(own_name, result.report)
     return result._replace(advantage=advantage)
 
@@ -276,6 +277,16 @@ def claims_of(name: str | Estimator) -> Claims:
     return declared if isinstance(declared, Claims) else Claims()
 
 
+def paper_of(name: str | Estimator) -> str:
+    """The link to the paper of an estimator, the first in its docstring; "" without one.
+
+    >>> paper_of("rloo")
+    'https://arxiv.org/abs/2402.14740'
+    """
+    link = re.search(r"https://[^\s)>\]]+", docstring(name))
+    return link[0].rstrip(".,;") if link else ""
+
+
 def check_credit_options(name: str, options: Mapping[str, Any]) -> None:
     """Raises ValueError for an unknown estimator or option, as `estimate` does.
 
@@ -288,7 +299,7 @@ Options are discount, pool, scale, ddof, eps, baseline
     _check(find_estimator(name), name_of(name), options)
 
 
-def docstring(name: str) -> str:
+def docstring(name: str | Estimator) -> str:
     """The docstring of an estimator; "" if it has none.
 
     Raises:

@@ -30,7 +30,7 @@ from typing import Any, Literal, TypeVar, get_args
 from arena_credit.pools import check_choice, column_names
 
 BiasKind = Literal["exact", "scaled", "direction", "zero", "reversed"]
-KINDS: tuple[BiasKind, ...] = get_args(BiasKind)  # from good to bad
+BIAS_KINDS: tuple[BiasKind, ...] = get_args(BiasKind)  # from good to bad
 SINGLETON_POOL = ("zero", "return", "other")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,7 +90,7 @@ class Claims:
 
     def __post_init__(self) -> None:
         for size in BIASES:
-            check_choice(size, getattr(self, size), KINDS)
+            check_choice(size, getattr(self, size), BIAS_KINDS)
         check_choice("singleton_pool", self.singleton_pool, SINGLETON_POOL)
         for name in ("noise", "max_ms"):
             if not getattr(self, name) > 0:

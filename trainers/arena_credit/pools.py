@@ -102,7 +102,7 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
         getattr(turns, name) if name in ("num_turns", "turn") else turns.column(name)
         for name in names
     ]
-    index, examples = number(columns, len(turns.row))
+    index, examples = number_rows(columns, len(turns.row))
     keys = [column[examples] for column in columns]
     key = np.stack(keys, axis=1) if keys else np.zeros((len(examples), 0), np.int64)
     return Pools(names, key, index)
@@ -123,13 +123,13 @@ def column_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def number(columns: Sequence[Ints], size: int) -> tuple[Ints, Ints]:
+def number_rows(columns: Sequence[Ints], size: int) -> tuple[Ints, Ints]:
     """Numbers rows by their values.
 
     Returns:
         int64[size], the number of each row; int64[P], one example row for each number.
 
-    >>> index, examples = number([np.array([7, 3, 7]), np.array([0, 0, 0])], 3)
+    >>> index, examples = number_rows([np.array([7, 3, 7]), np.array([0, 0, 0])], 3)
     >>> index.tolist(), examples.tolist()
     ([1, 0, 1], [1, 0])
     """
@@ -228,9 +228,9 @@ def reply_values(
     >>> found.size, found.mean, found.mean - found.low  # t = 12.706 and S = √2
     (array([2, 1]), array([2., 8.]), array([12.70620474, 17.96928706]))
     """
-    of, examples = number([states, replies], len(returns))
+    of, examples = number_rows([states, replies], len(returns))
     size, mean, _ = moments(returns, of, len(examples))
-    state, firsts = number([states[examples]], len(examples))
+    state, firsts = number_rows([states[examples]], len(examples))
     freedom = np.bincount(state, size - 1, len(firsts)).astype(int)
     square = np.bincount(state[of], (returns - mean[of]) ** 2, len(firsts))
     factors = {int(n): _student(level, int(n)) for n in np.unique(freedom)}
@@ -456,7 +456,7 @@ def rescaled(
     return np.asarray(values * unit_scale(spread, eps)[index])
 
 
-def clipped(
+def clip_values(
     values: Floats, low: float = -float("inf"), high: float = float("inf")
 ) -> Floats:
     """Values clipped to the range from `low` to `high`.
@@ -469,7 +469,7 @@ def clipped(
     Raises:
         ValueError: a bound on the wrong side of 0, which would change signs.
 
-    >>> clipped(np.array([-3.0, 0.5, 7.0]), -1, 3)
+    >>> clip_values(np.array([-3.0, 0.5, 7.0]), -1, 3)
     array([-1. ,  0.5,  3. ])
     """
     check_range("low", low, -float("inf"), 0)
@@ -496,7 +496,7 @@ def mean_of_others(
     >>> mean_of_others(one, np.array([0, 0, 1]), np.array([1.0, 2.0, 6.0]))
     array([6. , 6. , 1.5])
     """
-    owner, examples = number([pools.of, whose], len(whose))
+    owner, examples = number_rows([pools.of, whose], len(whose))
     entered, pool_of, owner_of = values[where], pools.of[where], owner[where]
     stats = moments(entered, pool_of, len(pools.key))
     total = np.bincount(pool_of, entered, len(pools.key))[pools.of[examples]]
@@ -534,7 +534,7 @@ def best_of_others(values: Floats, pool: Ints) -> Floats:
     return others
 
 
-Key = tuple[int, ...]
+PoolKey = tuple[int, ...]
 
 
 def running_means(
@@ -542,7 +542,7 @@ def running_means(
     pools: Pools,
     returns: Floats,
     decay: float,
-    baselines: dict[Key, float],
+    baselines: dict[PoolKey, float],
 ) -> Floats:
     """Exponential mean of a pool's earlier returns, in order of episodes, 0 at first.
 
@@ -574,7 +574,7 @@ def running_means(
 
 def baselines_from(
     state: Mapping[str, Any] | None, names: tuple[str, ...], estimator: str
-) -> dict[Key, float]:
+) -> dict[PoolKey, float]:
     """The running mean of each pool, from the state that an estimator returned.
 
     Raises:
@@ -648,7 +648,7 @@ class FlatPoolWarning(UserWarning):
     """All advantages of a pool are 0: its turns do not change the policy."""
 
 
-def check_finite(name: str, advantage: Floats) -> None:
+def check_finite_advantages(name: str, advantage: Floats) -> None:
     """Raises ValueError for an advantage that is not finite."""
     bad = np.flatnonzero(~np.isfinite(advantage))
     if len(bad) > 0:

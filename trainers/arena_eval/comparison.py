@@ -54,7 +54,9 @@ value: the seat's share of the team's return with the policy less that with the 
 brackets: 95 % intervals over n seeds"""
 
 Record = dict[str, Any]
-Step = tuple[int, frozenset[int], float]  # seat, coalition that it joins, weight
+CoalitionStep = tuple[
+    int, frozenset[int], float
+]  # seat, coalition that it joins, weight
 
 
 def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:
@@ -90,6 +92,7 @@ class ComparisonPlan:
         warnings: of the last run.
         stops: of the last run, why play ended, see `Evaluation`.
         unanswered: a clause for each policy and game with lost episodes in the last run.
+        evaluations: of the last run, see `Evaluation.to_dict`.
 
     Raises:
         ValueError: as for `EvaluationPlan`.
@@ -126,6 +129,7 @@ class ComparisonPlan:
         self.warnings: dict[str, None] = {}
         self.unanswered: list[str] = []
         self.stops: list[str] = []
+        self.evaluations: list[Record] = []
 
     @property
     def players(self) -> list[Policy]:
@@ -150,7 +154,7 @@ class ComparisonPlan:
             NoReplyError: all episodes of a row are lost.
         """
         self.warnings, self.unanswered, self.stops = {}, [], []
-        self._found: list[Record] = []
+        self.evaluations = []
         self._progress, self._num_done = progress or (lambda *_: None), 0
         self._total = sum(plan.num_episodes for _, plan in self._plans.values())
         records = [
@@ -159,7 +163,7 @@ class ComparisonPlan:
             for record in self._records(env, self._play(plan))
         ]
         if out := self._options.get("out"):
-            append_results(out, self._found)
+            append_results(out, self.evaluations)
         return records
 
     def _play(self, plan: EvaluationPlan) -> Evaluation:
@@ -167,7 +171,7 @@ class ComparisonPlan:
         evaluation = plan.run(
             lambda done, _: self._progress(before + done, self._total), write=False
         )
-        self._found.append(evaluation.to_dict())
+        self.evaluations.append(evaluation.to_dict())
         self._num_done += plan.num_episodes
         self.unanswered += plan.unanswered()
         self.warnings |= dict.fromkeys(evaluation.warnings)
@@ -321,9 +325,9 @@ def _luck_cells(record: Mapping[str, Any]) -> list[str]:
     return [f"{record['adjusted']:z.3f} ({ends})", worth_text(record["adjusted_worth"])]
 
 
-def steps_of(
+def coalition_steps(
     seats: Sequence[int], num_permutations: int | None, seed: int
-) -> list[Step]:
+) -> list[CoalitionStep]:
     """Seats, the coalitions that they join, and weights: all, or sampled orders of a seed."""
     m = len(seats)
     if num_permutations is None:
@@ -350,6 +354,7 @@ def attributed(
     num_permutations: int | None = None,
     prompt: Mapping[str, Any] | None = None,
     timeout: float | None = None,
+    progress: Progress = lambda done, total: None,
 ) -> tuple[list[Record], int]:
     """A record for each seat, and the number of lost episodes, whose seeds are left out.
 
@@ -368,6 +373,7 @@ def attributed(
         num_permutations: number of sampled orders for each seed; None for exact values.
         prompt: arguments of the `PromptWrapper`.
         timeout: longest call of a policy, in seconds.
+        progress: called after each episode with the numbers of episodes done and in all.
 
     Raises:
         ValueError: the seats are no team, or more than `MAX_EXACT` without `num_permutations`.
@@ -381,10 +387,12 @@ def attributed(
         )
     players = [prepared(spec, env.game) for spec in policies]
     wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **prompt_options})
-    steps = {seed: steps_of(team, num_permutations, seed) for seed in seeds}
+    steps = {seed: coalition_steps(team, num_permutations, seed) for seed in seeds}
     pairs = ((seed, j, j | {s}) for seed, joins in steps.items() for s, j, _ in joins)
     keys = [*dict.fromkeys((seed, c) for seed, *both in pairs for c in both)]
-    team_returns = _paid(players, keys, wrapper, prompt_options, team, timeout)
+    team_returns = _paid(
+        players, keys, wrapper, prompt_options, team, timeout, progress
+    )
     lost = {seed for seed, _ in {*keys} - {*team_returns}}
     if len(lost) == len(seeds):
         raise NoReplyError("each seed has a lost episode")
@@ -412,6 +420,7 @@ def _paid(
     prompt_options: dict[str, Any],
     team: Sequence[int],
     timeout: float | None,
+    progress: Progress,
 ) -> dict[tuple[int, frozenset[int]], float]:
     """Mean returns of the team by seed and coalition, without lost episodes."""
     num = wrapper.game.num_players
@@ -421,15 +430,20 @@ def _paid(
         lineup = [players[i] for i in index]
         prompts = given_prompts(lineup, prompt_options)
         plans.append(EpisodePlan(wrapper.clone, lineup, seed, prompts=prompts))
-    return {
-        keys[index]: fmean(episode.returns[seat] for seat in team)
-        for index, episode in stream_plans(plans, batch_size=256, timeout=timeout)
-        if episode.lost is None
-    }
+    team_returns = {}
+    stream = stream_plans(plans, batch_size=256, timeout=timeout)
+    for num_done, (place, episode) in enumerate(stream, 1):
+        progress(num_done, len(plans))
+        if episode.lost is None:
+            team_returns[keys[place]] = fmean(episode.returns[seat] for seat in team)
+    return team_returns
 
 
 def _share(
-    seat: int, seed: int, steps: Sequence[Step], team_returns: Mapping[Any, float]
+    seat: int,
+    seed: int,
+    steps: Sequence[CoalitionStep],
+    team_returns: Mapping[Any, float],
 ) -> float:
     """The value of a seat in a seed, by the returns of coalitions."""
     joins = [(joined, weight) for s, joined, weight in steps if s == seat]

@@ -12,7 +12,7 @@ from arena_envs.game import (
     penalized,
     possible_outcomes,
 )
-from arena_envs.solvers import Key, information_states
+from arena_envs.solvers import InfosetKey, information_states
 from arena_eval.baselines import MAX_SOLVED_STATES, is_small
 from arena_eval.exploit import (
     MAX_INFORMATION_STATES,
@@ -23,13 +23,19 @@ from arena_eval.exploit import (
     reads_no_prompt,
     tabular,
 )
-from arena_eval.result_rows import RESULTS, Result, ResultRow, result_of, scored_on
+from arena_eval.result_rows import (
+    SEAT_RESULTS,
+    ResultRow,
+    SeatResult,
+    scored_on,
+    seat_result,
+)
 from arena_wrappers import Policy, PromptOptions, PromptWrapper, ScoringPolicy
 from arena_wrappers.policies import without_noise
 
 MAX_UNREAD = 0.01  # of a model's replies; see `ExactEvaluation.outcomes`
 
-Seat = int | Literal["all"]
+SeatOrAll = int | Literal["all"]
 Returns = tuple[float, ...]
 
 
@@ -69,12 +75,12 @@ class ExactOutcome(NamedTuple):
     """
 
     mean_return: float
-    shares: Mapping[Result, float]
+    shares: Mapping[SeatResult, float]
     invalid_mass: float
 
 
 def law_of_endings(
-    game: AnyGame, behaviors: Sequence[Mapping[Key, Behavior]]
+    game: AnyGame, behaviors: Sequence[Mapping[InfosetKey, Behavior]]
 ) -> dict[Ending, float]:
     """The probability of each ending, where invalid replies forfeit.
 
@@ -133,12 +139,14 @@ def law_of_endings(
     return law
 
 
-def outcome_of(game: AnyGame, seat: int, law: Mapping[Ending, float]) -> ExactOutcome:
+def expected_outcome(
+    game: AnyGame, seat: int, law: Mapping[Ending, float]
+) -> ExactOutcome:
     """The expected figures of a seat under a law of endings."""
     mean = sum(p * ending.returns[seat] for ending, p in law.items())
-    shares: dict[Result, float] = dict.fromkeys(RESULTS, 0.0)
+    shares: dict[SeatResult, float] = dict.fromkeys(SEAT_RESULTS, 0.0)
     for ending, p in law.items():
-        shares[result_of(game, seat, ending.returns, ending.forfeited_by)] += p
+        shares[seat_result(game, seat, ending.returns, ending.forfeited_by)] += p
     invalid_mass = sum(p for ending, p in law.items() if not ending.is_valid)
     return ExactOutcome(mean, shares, invalid_mass)
 
@@ -146,7 +154,7 @@ def outcome_of(game: AnyGame, seat: int, law: Mapping[Ending, float]) -> ExactOu
 def mean_outcome(outcomes: Sequence[ExactOutcome]) -> ExactOutcome:
     """The mean over seats."""
     num = len(outcomes)
-    shares: dict[Result, float] = {
+    shares: dict[SeatResult, float] = {
         result: sum(outcome.shares[result] for outcome in outcomes) / num
         for result in outcomes[0].shares
     }
@@ -195,7 +203,9 @@ class ExactEvaluation:
     ) -> None:
         self._wrapper, self._seats, self._prompt = wrapper, seats, prompt
         self._game = wrapper.env.game
-        self._behaviors: dict[tuple[int, int | None], Mapping[Key, Behavior]] = {}
+        self._behaviors: dict[
+            tuple[int, int | None], Mapping[InfosetKey, Behavior]
+        ] = {}
         self._policies: list[Policy] = []  # keeps the ids in `_behaviors` unique
 
     def note(self, policy: Policy, scores: Scores) -> None:
@@ -211,7 +221,7 @@ class ExactEvaluation:
 
     def outcomes(
         self, policy: Policy, opponent: Policy | Literal["self"]
-    ) -> dict[Seat, ExactOutcome] | None:
+    ) -> dict[SeatOrAll, ExactOutcome] | None:
         """The outcome of each seat and of all; None where there is no exact one.
 
         There is one if the game can be enumerated and both policies report probabilities. A
@@ -223,7 +233,7 @@ class ExactEvaluation:
             players = [policy]
         if not self.is_enumerable or not all(map(self._is_known, players)):
             return None
-        outcomes: dict[Seat, ExactOutcome] = {}
+        outcomes: dict[SeatOrAll, ExactOutcome] = {}
         law: dict[Ending, float] = {}
         for seat in self._seats:
             lineup = [
@@ -233,7 +243,7 @@ class ExactEvaluation:
             if not law or opponent != "self":
                 behaviors = [self._behavior(p, s) for s, p in enumerate(lineup)]
                 law = law_of_endings(self._game, behaviors)
-            outcomes[seat] = outcome_of(self._game, seat, law)
+            outcomes[seat] = expected_outcome(self._game, seat, law)
         outcomes["all"] = mean_outcome([*outcomes.values()])
         are_known = all(map(reads_no_prompt, players))
         if outcomes["all"].invalid_mass > MAX_UNREAD and not are_known:
@@ -262,7 +272,7 @@ class ExactEvaluation:
             return False
         states = information_states(self._game, MAX_SOLVED_STATES)
         return len(states) <= MAX_INFORMATION_STATES and all(
-            self._options(policy, seat).history == "state"
+            self._options(policy, seat).is_of_state
             for seat in range(self._game.num_players)
         )
 
@@ -270,7 +280,7 @@ class ExactEvaluation:
         (options,) = given_prompts([policy], self._prompt)
         return options or self._wrapper.options_of(seat)
 
-    def _behavior(self, policy: Policy, seat: int) -> Mapping[Key, Behavior]:
+    def _behavior(self, policy: Policy, seat: int) -> Mapping[InfosetKey, Behavior]:
         """What the policy does in the information sets of a seat, asked once."""
         is_seat_alike = reads_no_prompt(policy)
         key = id(policy), None if is_seat_alike else seat

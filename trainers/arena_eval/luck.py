@@ -38,8 +38,8 @@ from arena_envs.game import (
 from arena_eval.confidence_sequences import PLANNED, IntervalMethods
 
 Floats = NDArray[np.float64]
-Kind = Literal["chance", "opponents", "policy", "unseen"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+LuckKind = Literal["chance", "opponents", "policy", "unseen"]
+LUCK_KINDS: tuple[LuckKind, ...] = get_args(LuckKind)
 
 NUM_FOLDS = 5
 MIN_WORTH = 1.05  # times the episodes; less does not help
@@ -66,7 +66,7 @@ class Draw(NamedTuple):
         taken: index of the alternative that was drawn.
     """
 
-    kind: Kind
+    kind: LuckKind
     probabilities: Sequence[float]
     states: Sequence[Any]
     returns: Sequence[float]
@@ -96,7 +96,7 @@ def draws_of(
             continue
         if player == CHANCE:
             actions, probabilities = zip(*possible_outcomes(game, state), strict=True)
-            kind: Kind = "chance"
+            kind: LuckKind = "chance"
         else:
             behavior = behavior_of(player, state)
             if behavior is None:
@@ -117,7 +117,7 @@ def draws_of(
     return draws
 
 
-class History(NamedTuple):
+class CompatibleHistory(NamedTuple):
     """A history in which the evaluated seat sees and does what it did in an episode.
 
     Attributes:
@@ -136,7 +136,7 @@ def alike_histories(
     steps: Iterable[tuple[Any, Any]],
     seat: int,
     behavior_of: BehaviorOf,
-) -> list[History]:
+) -> list[CompatibleHistory]:
     """All histories that the seat's own turns do not tell from an episode.
 
     Empty where an opponent's probabilities are unknown, in games of more than two seats, and
@@ -156,7 +156,7 @@ def alike_histories(
         for state, action in steps
         if game.current_player(state) == seat
     ]
-    histories: list[History] = []
+    histories: list[CompatibleHistory] = []
     Place = tuple[Any, float, list[tuple[Any, Any]], int]  # of a type
     stack: list[Place] = [(game.initial_state(), 1.0, [], 0)]
     num_nodes = 0
@@ -169,7 +169,7 @@ def alike_histories(
         if player == TERMINAL:
             if num_turns == len(turns):
                 result = float(game.returns(state)[seat])
-                histories.append(History(weight, before, result))
+                histories.append(CompatibleHistory(weight, before, result))
             continue
         if player == seat:
             information = game.information_state(state, seat)
@@ -198,12 +198,12 @@ def alike_histories(
                 stack.append((following, weight * share, after, num_turns))
             elif num_turns == len(turns):
                 result = float(game.forfeit(state, player)[seat])
-                histories.append(History(weight * share, after, result))
+                histories.append(CompatibleHistory(weight * share, after, result))
     return histories
 
 
 def unseen_corrections(
-    histories: Sequence[History], sums: Floats, result: float
+    histories: Sequence[CompatibleHistory], sums: Floats, result: float
 ) -> Floats:
     """The corrections of an episode by its histories: float[kinds].
 
@@ -216,7 +216,7 @@ def unseen_corrections(
     weights /= weights.sum()
     corrections = weights @ sums
     mean = weights @ np.array([history.result for history in histories])
-    corrections[KINDS.index("unseen")] = result - mean
+    corrections[LUCK_KINDS.index("unseen")] = result - mean
     return np.asarray(corrections)
 
 
@@ -242,7 +242,7 @@ def _known_return(
 def corrections_of(
     episodes: Sequence[Sequence[Draw]], values_of: ValuesOf
 ) -> NDArray[np.float64]:
-    """The sums of corrections of each episode, by kind in the order of `KINDS`.
+    """The sums of corrections of each episode, by kind in the order of `LUCK_KINDS`.
 
     Args:
         episodes: the draws of each.
@@ -258,7 +258,7 @@ def corrections_of(
     values = dict(
         zip(open_states, values_of([*open_states]) if open_states else (), strict=True)
     )
-    sums = np.zeros((len(episodes), len(KINDS)))
+    sums = np.zeros((len(episodes), len(LUCK_KINDS)))
     for row, draws in zip(sums, episodes, strict=True):
         for draw in draws:
             after = [
@@ -266,7 +266,7 @@ def corrections_of(
                 for state, exact_return in zip(draw.states, draw.returns, strict=True)
             ]
             mean = float(np.dot(draw.probabilities, after)) / sum(draw.probabilities)
-            row[KINDS.index(draw.kind)] += after[draw.taken] - mean
+            row[LUCK_KINDS.index(draw.kind)] += after[draw.taken] - mean
     return sums
 
 

@@ -15,14 +15,14 @@ from arena_envs import GameEnv
 from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_eval.baselines import constants_of, prepared, solver_of
 from arena_eval.confidence_sequences import PLANNED, any_time
-from arena_eval.exact import ExactEvaluation, ExactOutcome, Seat, exact_row
+from arena_eval.exact import ExactEvaluation, ExactOutcome, SeatOrAll, exact_row
 from arena_eval.exploit import Scores, given_prompts, is_tabular
 from arena_eval.intervals import import_stats
 from arena_eval.luck import Adjusted
 from arena_eval.measures import measure_of
-from arena_eval.recorded_luck import Lineup, LuckByLineup
+from arena_eval.recorded_luck import LuckByLineup, Pairing
 from arena_eval.result_rows import (
-    Episodes,
+    EpisodesBySeat,
     ReplyCount,
     ResultRow,
     Role,
@@ -421,7 +421,7 @@ class EvaluationPlan:
         # by id, with the episode itself, which keeps the id unique
         self._replays: dict[int, tuple[Episode, Episode, Episode]] = {}
         self._exact_outcomes: dict[
-            tuple[Role, str], Mapping[Seat, ExactOutcome] | None
+            tuple[Role, str], Mapping[SeatOrAll, ExactOutcome] | None
         ] = {}
         played = [
             row for opponent in self._opponents for row in self._compare(opponent)
@@ -475,7 +475,7 @@ class EvaluationPlan:
         role: Role,
         entry: Policy,
         opponent: Policy | Literal["self"],
-        episodes: Episodes,
+        episodes: EpisodesBySeat,
     ) -> list[ResultRow]:
         """The rows of one entry, without scores; notes its exact outcomes and its means by seed."""
         name = opponent if isinstance(opponent, str) else opponent.name
@@ -538,7 +538,7 @@ class EvaluationPlan:
         self,
         pair: Mapping[Role, Policy],
         opponent: Policy | Literal["self"],
-        played: Mapping[Role, Episodes],
+        played: Mapping[Role, EpisodesBySeat],
     ) -> tuple[float, float] | None:
         """The interval of the mean over seats, or of the difference; None if all is lost so far."""
         try:
@@ -615,7 +615,7 @@ class EvaluationPlan:
 
     def _exact_outcomes_of(
         self, policy: Policy, opponent: Policy | Literal["self"]
-    ) -> Mapping[Seat, ExactOutcome] | None:
+    ) -> Mapping[SeatOrAll, ExactOutcome] | None:
         """None also where the most frequent of several samples counts."""
         if len(self._samples) > 1:
             return None
@@ -638,7 +638,9 @@ class EvaluationPlan:
             estimates |= measure(answered, self.rules, row.seat)
         return replace(row, measures=estimates)
 
-    def _replayed(self, episodes: Episodes) -> tuple[Episodes, Episodes]:
+    def _replayed(
+        self, episodes: EpisodesBySeat
+    ) -> tuple[EpisodesBySeat, EpisodesBySeat]:
         """The episodes, and as their records are played again: with these replies, by the rules.
 
         An episode that is not what its record says is lost in both.
@@ -693,7 +695,7 @@ class EvaluationPlan:
         base: str,
         returns: Mapping[int, float],
         base_returns: Mapping[int, float],
-        lineups: tuple[Lineup, Lineup],
+        lineups: tuple[Pairing, Pairing],
     ) -> Difference:
         low, high = bounds_of(self.rules)
         seeds = sorted(returns.keys() & base_returns.keys())
@@ -754,8 +756,8 @@ class EvaluationPlan:
     @staticmethod
     def _exact_difference(
         played: Difference,
-        outcomes: Mapping[Seat, ExactOutcome] | None,
-        base_outcomes: Mapping[Seat, ExactOutcome] | None,
+        outcomes: Mapping[SeatOrAll, ExactOutcome] | None,
+        base_outcomes: Mapping[SeatOrAll, ExactOutcome] | None,
     ) -> Difference:
         """The difference of exact means over seats; as it was played without these."""
         if outcomes is None or base_outcomes is None:

@@ -10,7 +10,7 @@ from arena_envs.game import (
 )
 from arena_envs.solvers import (
     CFRPlus,
-    Key,
+    InfosetKey,
     PerfectInformation,
     TooLarge,
     action_values,
@@ -101,7 +101,7 @@ class Search:
         return [is_best / sum(best) for is_best in best]
 
 
-class Table:
+class MoveValueTable:
     """Values of actions under a reference policy, and its probabilities, by information state.
 
     `accuracy` is how far values may be off: the NashConv of an equilibrium.
@@ -110,8 +110,8 @@ class Table:
     def __init__(
         self,
         game: AnyGame,
-        rows: Mapping[Key, Sequence[float]],
-        policy: Mapping[Key, Sequence[float]],
+        rows: Mapping[InfosetKey, Sequence[float]],
+        policy: Mapping[InfosetKey, Sequence[float]],
         reference: str,
         accuracy: float = ROUNDING,
     ) -> None:
@@ -132,7 +132,7 @@ class Table:
         return [float(chance) for chance in row]
 
 
-Source = Search | Table | str  # of the values of a game, or why there are none
+Source = Search | MoveValueTable | str  # of the values of a game, or why there are none
 
 
 def source_of(game: AnyGame) -> Source:
@@ -206,7 +206,7 @@ def _solved(
     return Solved(solver.reference if any(turn_values) else None, fault, turn_values)
 
 
-def _table_of(game: AnyGame) -> Table | str:
+def _table_of(game: AnyGame) -> MoveValueTable | str:
     """The values of a small game, or why it has no reference; raises as `source_of`."""
     information_states(game, MAX_SOLVED_STATES)
     if game.kind == "cooperative":
@@ -215,7 +215,7 @@ def _table_of(game: AnyGame) -> Table | str:
         except TooLarge:
             return "the game has too many joint plans to find the best one"
         rows = action_values(game, joint.table, MAX_SOLVED_STATES)
-        return Table(
+        return MoveValueTable(
             game, rows, joint.table, f"a best joint policy (return {joint.value:g})"
         )
     solver = CFRPlus(game, MAX_SOLVED_STATES)
@@ -226,7 +226,7 @@ def _table_of(game: AnyGame) -> Table | str:
         return f"CFR+ found no equilibrium (NashConv {conv:.2g})"
     rows = action_values(game, average, MAX_SOLVED_STATES)
     description = f"CFR+ of {NUM_ITERATIONS:,} iterations, NashConv {conv:.1g}"
-    return Table(
+    return MoveValueTable(
         game, rows, average, f"an equilibrium ({description})", max(conv, ROUNDING)
     )
 
@@ -236,7 +236,7 @@ def _move_values(
     state: AnyState,
     turn: Turn,
     values: Sequence[float],
-    solver: Search | Table,
+    solver: Search | MoveValueTable,
 ) -> MoveValues:
     legal, accuracy = list(game.legal_actions(state)), solver.accuracy
     played = legal.index(turn.action) if turn.action in legal else None

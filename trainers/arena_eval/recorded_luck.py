@@ -17,7 +17,7 @@ from arena_eval.confidence_sequences import PLANNED, IntervalMethods
 from arena_eval.exploit import SHORT, reads_no_prompt
 from arena_eval.fitted_values import are_worth_fitting
 from arena_eval.luck import (
-    KINDS,
+    LUCK_KINDS,
     MIN_FITTED,
     Adjusted,
     Behavior,
@@ -107,7 +107,7 @@ class LuckCorrections:
         """
         self.name = self.name or self._chosen_values(num_episodes)
         if self.name is None or not episodes:
-            return np.zeros((len(episodes), len(KINDS)))
+            return np.zeros((len(episodes), len(LUCK_KINDS)))
         return self._rows(seat, episodes)
 
     def _rows(self, seat: int, episodes: Sequence[Episode]) -> Floats:
@@ -131,14 +131,14 @@ class LuckCorrections:
             histories.append(alike)
             for each in [history.steps for history in alike] or [steps]:
                 draws.append(draws_of(game, each, seat, behavior_of))
-        sums = np.zeros((len(draws), len(KINDS)))
+        sums = np.zeros((len(draws), len(LUCK_KINDS)))
         if any(draws):
             if seat not in self._values:
                 self._values[seat] = values.make(
                     str(self.name), game=game, seat=seat, opponent=self._other
                 )
             sums = corrections_of(draws, self._values[seat])
-        rows, start = np.zeros((len(episodes), len(KINDS))), 0
+        rows, start = np.zeros((len(episodes), len(LUCK_KINDS))), 0
         for row, episode, alike in zip(rows, episodes, histories, strict=True):
             part = sums[start : start + max(1, len(alike))]
             start += len(part)
@@ -194,7 +194,7 @@ def steps_of(game: AnyGame, episode: Episode) -> list[tuple[Any, Any]]:
     return steps
 
 
-Lineup = tuple[str, str]  # role of the evaluated policy, name of its opponent
+Pairing = tuple[str, str]  # role of the evaluated policy, name of its opponent
 
 
 class LuckByLineup:
@@ -220,8 +220,8 @@ class LuckByLineup:
 
     def clear(self) -> None:
         """Forgets all lineups."""
-        self._corrections: dict[Lineup, dict[int, Floats]] = {}
-        self._luck: dict[Lineup, LuckCorrections] = {}
+        self._corrections: dict[Pairing, dict[int, Floats]] = {}
+        self._luck: dict[Pairing, LuckCorrections] = {}
 
     def rows(
         self,
@@ -290,7 +290,7 @@ class LuckByLineup:
 
     def difference(
         self,
-        lineups: Sequence[Lineup],
+        lineups: Sequence[Pairing],
         means: Mapping[int, float],
         base_means: Mapping[int, float],
         bound: float,

@@ -28,8 +28,8 @@ from arena_wrappers.prompts import PROMPT_OPTIONS, seat_options
 from arena_wrappers.records import LOST, Episode, Turn, append_bytes, is_unreadable
 
 Role = Literal["policy", "base", "uniform", "constant", "solver"]
-Result = Literal["win", "draw", "loss"]
-RESULTS: tuple[Result, ...] = get_args(Result)
+SeatResult = Literal["win", "draw", "loss"]
+SEAT_RESULTS: tuple[SeatResult, ...] = get_args(SeatResult)
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,9 @@ class ResultRow:
         return self.mean_return, self.low, self.high
 
 
-Episodes = Mapping[int, Sequence[Episode]]  # by the seat of a policy, in order of seeds
+EpisodesBySeat = Mapping[
+    int, Sequence[Episode]
+]  # by the seat of a policy, in order of seeds
 
 
 def against(opponent: str) -> str:
@@ -122,12 +124,12 @@ def rows_of(
     policy: str,
     role: Role,
     opponent: str,
-    episodes: Episodes,
+    episodes: EpisodesBySeat,
     methods: IntervalMethods = PLANNED,
 ) -> list[ResultRow]:
     """A row for each seat, then a row of all seats if there are several."""
     opponent = opponent if game.num_players > 1 else ""
-    parts: list[Episodes] = [{seat: played} for seat, played in episodes.items()]
+    parts: list[EpisodesBySeat] = [{seat: played} for seat, played in episodes.items()]
     if len(episodes) > 1:
         parts.append(episodes)
     return [_row(game, policy, role, opponent, part, methods) for part in parts]
@@ -149,7 +151,7 @@ def _row(
     policy: str,
     role: Role,
     opponent: str,
-    episodes: Episodes,
+    episodes: EpisodesBySeat,
     methods: IntervalMethods,
 ) -> ResultRow:
     seats = tuple(episodes)
@@ -165,7 +167,7 @@ def _row(
     results = Counter(win_draw_loss(game, seat, episode) for seat, episode in played)
     has_rivals = game.kind != "cooperative" and len(set(game.teams)) > 1
     wins, draws, losses = (
-        results[result] / len(played) if has_rivals else None for result in RESULTS
+        results[result] / len(played) if has_rivals else None for result in SEAT_RESULTS
     )
     turns = [turn for seat, e in played for turn in e.turns if turn.seat == seat]
     reasons = Counter(turn.invalid for turn in turns if turn.invalid)
@@ -192,8 +194,8 @@ def _row(
 
 
 def _without_lost(
-    policy: str, opponent: str, episodes: Episodes
-) -> tuple[Episodes, int]:
+    policy: str, opponent: str, episodes: EpisodesBySeat
+) -> tuple[EpisodesBySeat, int]:
     """The episodes of the seeds that are complete in all seats, and the number of lost ones.
 
     Raises:
@@ -242,14 +244,14 @@ def measured(
     return estimates
 
 
-def win_draw_loss(game: AnyGame, seat: int, episode: Episode) -> Result:
+def win_draw_loss(game: AnyGame, seat: int, episode: Episode) -> SeatResult:
     """The result of a seat against the other teams; its forfeit is a loss."""
-    return result_of(game, seat, episode.returns, episode.forfeited_by)
+    return seat_result(game, seat, episode.returns, episode.forfeited_by)
 
 
-def result_of(
+def seat_result(
     game: AnyGame, seat: int, returns: Sequence[float], forfeited_by: int | None
-) -> Result:
+) -> SeatResult:
     """The result of a seat by the returns of all seats; its forfeit is a loss."""
     if forfeited_by == seat:
         return "loss"

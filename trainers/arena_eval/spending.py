@@ -20,7 +20,7 @@ Prices = Mapping[
 
 
 @runtime_checkable
-class Endpoint(Protocol):
+class MeteredPolicy(Protocol):
     """A policy that counts its calls and tokens, such as `ChatAPIPolicy`."""
 
     model: str
@@ -73,16 +73,16 @@ def added(parts: Iterable[Spending]) -> Spending:
     )
 
 
-def endpoints_of(policies: Iterable[Policy]) -> list[Endpoint]:
+def endpoints_of(policies: Iterable[Policy]) -> list[MeteredPolicy]:
     """The distinct endpoints of policies, including those inside noise, agents and best of N."""
-    endpoints: dict[int, Endpoint] = {}
+    endpoints: dict[int, MeteredPolicy] = {}
     for policy in policies:
         models = getattr(policy, "models", None)
         parts = [*models.values()] if isinstance(models, Mapping) else []
         if hasattr(policy, "inner"):
             parts.append(policy.inner)
         inner = endpoints_of(parts)
-        outer = [policy] if isinstance(policy, Endpoint) else []
+        outer = [policy] if isinstance(policy, MeteredPolicy) else []
         endpoints |= {id(endpoint): endpoint for endpoint in [*outer, *inner]}
     return [*endpoints.values()]
 
@@ -131,7 +131,9 @@ class Budget:
                 raise ValueError(f"want {name} above 0, got {limit}")
         self.max_tokens, self.max_cost = max_tokens, max_cost
         self._prices = dict(prices or {})
-        self._endpoints: dict[int, tuple[Endpoint, Usage]] = {}  # with their first use
+        self._endpoints: dict[
+            int, tuple[MeteredPolicy, Usage]
+        ] = {}  # with their first use
         self._earlier = Spending(0, 0, 0, 0.0)
 
     @property
@@ -166,7 +168,7 @@ class Budget:
                     f"file of --prices; {did_you_mean(endpoint.model, names)}"
                 )
 
-    def _price(self, endpoint: Endpoint) -> tuple[float, float] | None:
+    def _price(self, endpoint: MeteredPolicy) -> tuple[float, float] | None:
         price = self._prices.get(endpoint.model)
         return price or (endpoint.prices if any(endpoint.prices) else None)
 
@@ -192,7 +194,7 @@ class Budget:
         )
 
     def priced(
-        self, endpoint: Endpoint, calls: float, prompts: float, replies: float
+        self, endpoint: MeteredPolicy, calls: float, prompts: float, replies: float
     ) -> Spending:
         """Calls and tokens of an endpoint as spending, with their cost."""
         price = self._price(endpoint)
@@ -250,7 +252,7 @@ def trial_of(plan: EpisodePlan, budget: Budget) -> Trial:
 
 
 def _parts(
-    episodes: Sequence[Episode], seat: int, endpoint: Endpoint, budget: Budget
+    episodes: Sequence[Episode], seat: int, endpoint: MeteredPolicy, budget: Budget
 ) -> Iterator[Spending]:
     for episode in episodes:
         turns = [turn for turn in episode.turns if turn.seat == seat]

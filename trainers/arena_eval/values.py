@@ -28,7 +28,7 @@ from arena_envs.game import (
     random_states,
 )
 from arena_envs.registry import Registry, broken
-from arena_envs.solvers import InfosetTable, Key, uniform_table
+from arena_envs.solvers import InfosetKey, InfosetTable, uniform_table
 from arena_eval.baselines import MAX_SOLVED_STATES, is_small, prepared, solver_of
 from arena_eval.exploit import SHORT, is_tabular, tabular
 from arena_wrappers import Policy, ScoringPolicy
@@ -75,7 +75,7 @@ class TableValues:
     seconds = 0.0
 
     def __init__(
-        self, game: AnyGame, seat: int, table: Mapping[Key, Sequence[float]]
+        self, game: AnyGame, seat: int, table: Mapping[InfosetKey, Sequence[float]]
     ) -> None:
         self._game, self._seat, self._table = game, seat, table
         self._known: dict[Any, float] = {}

@@ -17,7 +17,7 @@ class Diverged(ValueError):
     """A loss, a gradient or a weight is not finite. No file holds the weights of this step."""
 
 
-def check_weights(weights: Iterable[tuple[str, Any]], owner: str) -> None:
+def check_finite_weights(weights: Iterable[tuple[str, Any]], owner: str) -> None:
     """Raises Diverged, before they are written, if weights hold NaN or infinity.
 
     Args:
@@ -32,9 +32,9 @@ def check_weights(weights: Iterable[tuple[str, Any]], owner: str) -> None:
         )
 
 
-def check_state(state: Any, owner: str) -> None:
-    """As `check_weights`, of tensors in mappings and lists, such as `state_dict()`."""
-    check_weights(_tensors(state, ""), owner)
+def check_finite_state(state: Any, owner: str) -> None:
+    """As `check_finite_weights`, of tensors in mappings and lists, such as `state_dict()`."""
+    check_finite_weights(_tensors(state, ""), owner)
 
 
 def weights_fault(folder: Path) -> str | None:

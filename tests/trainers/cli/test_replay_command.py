@@ -7,7 +7,7 @@ import pytest
 
 import arena_envs
 from arena_eval.rollouts import Rollout, TurnCredit, read_rollouts, write_rollouts
-from arena_eval.tournament import Match, TournamentLog
+from arena_eval.tournament import ScheduledEpisode, TournamentLog
 from arena_studio.report import read_lines
 from arena_trainers.cli import main as cli
 from arena_trainers.cli.replay import step_through
@@ -137,7 +137,8 @@ def test_the_first_line_of_a_tournament_is_not_counted(
     log = TournamentLog(tmp_path / "results.jsonl", {}, lambda episode: None)
     for rollout in read_rollouts(path):
         log.append(
-            Match("kuhn_poker", ("a", "b"), rollout.episode.seed), rollout.episode
+            ScheduledEpisode("kuhn_poker", ("a", "b"), rollout.episode.seed),
+            rollout.episode,
         )
     svg, page = tmp_path / "o.svg", tmp_path / "o.html"
     assert show(monkeypatch, log.path, "--svg", svg) == 0

@@ -3,8 +3,12 @@
 import pytest
 from typer.testing import CliRunner
 
+from arena_credit.by_name import BUILT_IN
+from arena_credit.claims import claims
+from arena_credit.needs import needs
 from arena_envs import make_game
 from arena_trainers import TurnGRPOConfig
+from arena_trainers.cli.declared_credit import declared_lines, fitting_estimators
 from arena_trainers.cli.game_facts import DEFAULT, Facts, facts_of
 from arena_trainers.cli.main import app
 from arena_trainers.cli.suggest import SHIPPED, Advice, MeanDifference, read_advice
@@ -97,3 +101,34 @@ def test_bad_input_is_named(arguments, message):
     done = suggested(*arguments)
     assert done.exit_code != 0
     assert message in str(done.exception)
+
+
+def test_an_estimator_that_nobody_compared_is_suggested_where_its_declaration_fits(
+    monkeypatch,
+):
+    @claims(
+        bias_two="reversed",
+        bias_infinite="exact",
+        bias_shared_chance="exact",
+        noise=0.5,
+    )
+    @needs("value")
+    def newest(turns):
+        """Credits a turn. See https://example.org/paper."""
+
+    monkeypatch.setitem(BUILT_IN, "newest", newest)
+    facts = facts_of(make_game("kuhn_poker"))
+    (fitting,) = (e for e in fitting_estimators(facts) if e.name == "newest")
+    assert fitting[1:] == ("exact", 0.5, 100.0, "features", "https://example.org/paper")
+    small = fitting_estimators(facts._replace(group=2))
+    assert "newest" not in {estimator.name for estimator in small}
+    (line,) = (
+        x for x in declared_lines({"kuhn_poker": facts}, ["rloo"]) if "newest" in x
+    )
+    assert line.split()[0] == "newest*"
+
+
+def test_no_biased_estimator_is_among_those_that_fit():
+    fitting = fitting_estimators(facts_of(make_game("kuhn_poker")))
+    assert {"rloo", "control_variates"} <= {e.name for e in fitting if e.critic is None}
+    assert not {"normalise_then_sum", "mt_grpo", "adca"} & {e.name for e in fitting}

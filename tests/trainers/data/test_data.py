@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 import arena_envs
-from arena_trainers.data import examples_of, legal_play, solver_replies
+from arena_trainers.data import examples_of, legal_play, solver_examples
 from arena_wrappers import PromptWrapper, Reply, ScriptedPolicy, make_policy, play
 
 
@@ -21,7 +21,7 @@ def shares_of_bets(examples):
 
 
 def test_random_replies_are_uniform_and_legal_play_is_not():
-    uniform = solver_replies([env], make_policy("random"), 600, seed=0)
+    uniform = solver_examples([env], make_policy("random"), 600, seed=0)
     assert all(0.3 < share < 0.7 for share in shares_of_bets(uniform))
     fixed = shares_of_bets(legal_play([env], 600, seed=0))
     assert max(fixed) - min(fixed) > 0.4
@@ -35,13 +35,13 @@ def test_invalid_replies_are_no_examples():
 
 def test_a_solver_replies_in_states_that_it_would_avoid():
     """Perfect play passes a queen that was bet into sometimes, and never calls with a jack."""
-    examples = solver_replies([env], make_policy("cfr"), 300, seed=0)
+    examples = solver_examples([env], make_policy("cfr"), 300, seed=0)
     found = Counter((m[-1]["content"].splitlines()[0], reply) for m, reply in examples)
     facing = [key for key in found if "hold J" in key[0] and key[0].count("bet") == 1]
     assert facing
     assert {reply for _, reply in facing} == {"pass"}
     assert len({prompt for prompt, _ in found}) == 12
-    assert examples == solver_replies([env], make_policy("cfr"), 300, seed=0)
+    assert examples == solver_examples([env], make_policy("cfr"), 300, seed=0)
 
 
 def test_a_teacher_that_fails_is_named():
@@ -52,4 +52,4 @@ def test_a_teacher_that_fails_is_named():
             return [Reply("", error="timeout") for _ in requests]
 
     with pytest.raises(ValueError, match="broken gave no reply: timeout"):
-        solver_replies([env], Broken(), 1, seed=0)
+        solver_examples([env], Broken(), 1, seed=0)

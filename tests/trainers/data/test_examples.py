@@ -1,7 +1,7 @@
 """Examples for supervised training: whose replies they hold, in which states."""
 
 import arena_envs
-from arena_trainers.data import legal_play, solver_replies
+from arena_trainers.data import legal_play, solver_examples
 from arena_wrappers import PromptWrapper, ScriptedPolicy, make_policy
 
 
@@ -23,7 +23,7 @@ def prompts(examples):
 def test_a_solver_is_asked_in_the_states_of_random_play():
     """Two actions of a king are known: it calls a bet, and bets after a pass."""
     played = legal_play([env], 100, seed=0)
-    examples = solver_replies([env], make_policy("cfr"), 100, seed=0)
+    examples = solver_examples([env], make_policy("cfr"), 100, seed=0)
     assert prompts(examples) == prompts(played)
     second = [
         example.reply
@@ -36,6 +36,6 @@ def test_a_solver_is_asked_in_the_states_of_random_play():
 
 def test_the_teacher_does_not_play():
     stubborn = ScriptedPolicy(lambda request: request.wrap(request.legal[0]))
-    examples = solver_replies([env], stubborn, 50, seed=0)
+    examples = solver_examples([env], stubborn, 50, seed=0)
     assert len({example.reply for example in examples}) == 1
     assert len({example.messages[-1]["content"] for example in examples}) == 12

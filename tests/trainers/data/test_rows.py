@@ -16,11 +16,11 @@ from arena_trainers.data import (
     held_out,
     joined,
     load_chat,
+    recorded_trajectories,
     row_facts,
     rows_to_dataset,
     select,
     selectors,
-    trajectories,
     write_rows,
 )
 from arena_trainers.data.testing import BrokenPromise, check_selector
@@ -217,9 +217,9 @@ def test_bad_input_is_refused_in_a_sentence(chat):
 
 def test_a_selector_of_another_distribution_is_found(tmp_path, monkeypatch):
     (tmp_path / "picky.py").write_text(
-        "from arena_trainers.data import completions, trajectories\n"
+        "from arena_trainers.data import completions, recorded_trajectories\n"
         "def first(episodes, *, seed, seat=0):\n"
-        "    for one in trajectories(episodes):\n"
+        "    for one in recorded_trajectories(episodes):\n"
         "        if one.seat == seat:\n"
         "            yield from completions(one, 'first')\n"
     )
@@ -235,7 +235,9 @@ def test_a_selector_of_another_distribution_is_found(tmp_path, monkeypatch):
 
 def rows_of(episodes, reason="mine", weight=1.0):
     return [
-        r for one in trajectories(episodes) for r in completions(one, reason, weight)
+        r
+        for one in recorded_trajectories(episodes)
+        for r in completions(one, reason, weight)
     ]
 
 

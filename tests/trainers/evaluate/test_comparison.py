@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arena_envs import make_game
-from arena_eval.comparison import ComparisonPlan, attributed, steps_of
+from arena_eval.comparison import ComparisonPlan, attributed, coalition_steps
 from arena_wrappers import Reply, ScriptedPolicy, make_policy, play
 from arena_wrappers.records import EpisodeLog
 
@@ -115,7 +115,7 @@ def test_sampled_orders_are_unbiased_and_differ_by_seed():
     rows, _ = attributed([RIGHT, WRONG, WRONG], VOTE, range(60), None, 1)
     assert sum(row["value"] for row in rows) == pytest.approx(1)
     assert all(row["low"] < 1 / 3 < row["high"] for row in rows)
-    assert steps_of(range(3), 1, 0) != steps_of(range(3), 1, 3)
+    assert coalition_steps(range(3), 1, 0) != coalition_steps(range(3), 1, 3)
 
 
 def test_more_than_8_seats_are_never_sampled_silently():

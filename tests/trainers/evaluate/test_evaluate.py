@@ -17,7 +17,7 @@ import pytest
 
 import arena_envs
 from arena_envs import GameEnv
-from arena_envs.bots.solved import CFR
+from arena_envs.bots.solved import CFRBot
 from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.games.frozen_lake import FrozenLake
 from arena_envs.games.kuhn_poker import KuhnPoker
@@ -518,7 +518,7 @@ def test_mistakes_are_refused_before_anything_is_played(arguments, message: str)
 
 
 def test_a_game_too_large_for_a_solver_is_refused_with_its_limit():
-    opponent = BotPolicy(CFR(num_iterations=10, max_states=500), name="cfr")
+    opponent = BotPolicy(CFRBot(num_iterations=10, max_states=500), name="cfr")
     with pytest.raises(ValueError, match="more than 500 states") as info:
         evaluate(Refusing(), "leduc_poker", [opponent], num_episodes=1)
     assert "max_states=500" in str(info.value)

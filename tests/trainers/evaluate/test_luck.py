@@ -8,7 +8,7 @@ import pytest
 from arena_envs import make_game
 from arena_envs.game import CHANCE, TERMINAL, possible_outcomes
 from arena_eval.luck import (
-    KINDS,
+    LUCK_KINDS,
     MIN_FITTED,
     adjusted_returns,
     alike_histories,
@@ -69,7 +69,7 @@ def wrong_values(states):
     return np.array([(number_of(state) % 2001 - 1000) / 100 for state in states])
 
 
-def bias(game, values_of_history, kinds=KINDS, invalid=0.0):
+def bias(game, values_of_history, kinds=LUCK_KINDS, invalid=0.0):
     """E[sum of corrections], exactly."""
     total = 0.0
     for steps, probability, returns in histories(game, invalid):

@@ -15,7 +15,7 @@ import torch
 from arena_envs.registry import split
 from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.options import PolicyOptions
-from arena_trainers.data import Completion, ReplyPart, columns
+from arena_trainers.data import Completion, ReplyPart, columns_of_row
 from arena_trainers.lm import BestOfPolicy, RewardModel, best_of
 from arena_trainers.runs import check_policies, tiny_tokenizer
 from arena_trainers.runs.checks.preflight import check_opponents
@@ -113,7 +113,7 @@ def test_replies_without_tokens_are_encoded_as_rows_to_train_on(
         prompt=requests[0].messages,
         completion=[ReplyPart(said, None)],
     )
-    wanted = columns(row, reward.chat)
+    wanted = columns_of_row(row, reward.chat)
     found = reward.encode(requests[0].messages, said)
     assert found == (wanted["prompt_ids"], wanted["completion_ids"])
     spec = f"best_of:2(noisy:0.5(random), reward:{reward_folder})"
@@ -134,7 +134,9 @@ def test_a_model_learns_whatever_the_string_is_within(
     assert inner.batch_size == args.rollout_batch_size
     assert chooser.prompt.reply_format == "bare"
     noisy: Any
-    (noisy,) = PolicyOptions(max_new_tokens=3).policies([f"noisy:0.1({spec})"])
+    (noisy,) = PolicyOptions(sampling={"max_new_tokens": 3}).policies(
+        [f"noisy:0.1({spec})"]
+    )
     assert noisy.inner.inner.sampling.max_new_tokens == 3
     nested: Any = make_policy(f"best_of:2({spec}, reward:{reward_folder})", MAKERS)
     assert nested.inner.name == spec

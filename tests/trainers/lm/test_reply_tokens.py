@@ -12,7 +12,7 @@ from tokenizers import (
 from transformers import PreTrainedTokenizerFast
 
 import arena_envs
-from arena_trainers.data import Example, columns, select
+from arena_trainers.data import Example, columns_of_row, select
 from arena_trainers.lm import Chat, LMPolicy
 from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs import tiny_model
@@ -89,7 +89,7 @@ def test_rows_of_episodes_without_tokens_have_those_of_the_template(scheme):
     tokenizer = tokenizer_of(scheme, ZEPHYR)
     env = PromptWrapper(arena_envs.make("kuhn_poker"), "bare", rules=False)
     row = select("wins", play(lambda: env, "random", [0])).rows[0]
-    made = columns(row, Chat(tokenizer))
+    made = columns_of_row(row, Chat(tokenizer))
     messages = [*made["prompt"], *made["completion"]]
     whole = tokenizer.apply_chat_template(messages, tokenize=False)
     wanted = tokenizer.encode(whole, add_special_tokens=False)

@@ -13,7 +13,7 @@ import arena_envs
 from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_envs.trust import named_only
 from arena_eval.rollouts import Rollout, TurnCredit, write_rollouts
-from arena_eval.tournament import Match, TournamentLog
+from arena_eval.tournament import ScheduledEpisode, TournamentLog
 from arena_studio.report import (
     BadLine,
     Recorded,
@@ -24,7 +24,7 @@ from arena_studio.report import (
 )
 from arena_studio.report import frames as report_frames
 from arena_studio.report.episode_text import turn_lines
-from arena_studio.report.episodes import answer_span, outcome_of
+from arena_studio.report.episodes import answer_span, ending_text
 from arena_studio.report.frames import frames_of
 from arena_studio.report.sheet import sheet
 from arena_studio.report.stepper import Stepper
@@ -80,7 +80,7 @@ def test_the_log_of_a_tournament_is_read(episodes, tmp_path):
     path = tmp_path / "results.jsonl"
     log = TournamentLog(path, {"games": ["kuhn_poker"]}, lambda episode: None)
     for episode in episodes:
-        log.append(Match(episode.game, ("a", "b"), episode.seed), episode)
+        log.append(ScheduledEpisode(episode.game, ("a", "b"), episode.seed), episode)
     found = list(read_lines(path))
     assert [line.line for line in found] == [2, 3, 4]
     assert [line.rollout.episode for line in found] == episodes
@@ -220,10 +220,10 @@ def test_the_part_of_a_reply_that_was_read_is_found(reply, options, part):
 
 
 def test_outcomes_are_a_few_words(episodes):
-    words = [outcome_of(episode) for episode in episodes]
+    words = [ending_text(episode) for episode in episodes]
     assert words[0] in ("player_0 ahead", "player_1 ahead")
     assert words[1] == "player_0 forfeits"
-    assert outcome_of(replace(episodes[0], lost="no reply", returns=[])) == "lost"
+    assert ending_text(replace(episodes[0], lost="no reply", returns=[])) == "lost"
 
 
 def test_an_agents_calls_are_shown_with_their_advantages():

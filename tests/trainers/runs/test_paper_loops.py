@@ -14,7 +14,7 @@ from arena_trainers.runs import (
     read_loop,
     recipes,
 )
-from arena_trainers.runs.checks.rounds import check_policies
+from arena_trainers.runs.checks.rounds import check_round_policies
 from arena_trainers.train import GamePlan
 
 LOOPS = [name for name in recipes() if "rounds" in load_recipe(name)]
@@ -66,7 +66,7 @@ def episodes_in(folder):
 def test_a_loop_is_a_configuration_as_it_stands(name, tmp_path):
     loop, start = read_loop(load_recipe(name))
     _, args = build_configs(start, str(tmp_path))
-    check_policies(loop, [GamePlan(spec, args) for spec in args.games])
+    check_round_policies(loop, [GamePlan(spec, args) for spec in args.games])
     for stages in loop.stages:
         check_stages(stages, tmp_path, {"use_cpu": True})
 

@@ -9,7 +9,7 @@ import pytest
 from transformers import TrainerControl, TrainerState
 
 import arena_envs
-from arena_trainers.lm.backends.server import Server
+from arena_trainers.lm.backends.server import JSONServer
 from arena_trainers.runs.callbacks.watchdog import watch_stages
 from arena_wrappers import PromptWrapper, RandomPolicy, play
 
@@ -117,7 +117,7 @@ def test_a_late_step_names_a_server_that_does_not_answer(monkeypatch):
     trainer, go = Trainer(), threading.Event()
     lines = Lines(go, 1)
     monkeypatch.setattr(sys, "stderr", lines)
-    server = Server("http://localhost:8000")
+    server = JSONServer("http://localhost:8000")
     monkeypatch.setattr(server, "_ask", lambda *_: go.wait(20))
     with watch_stages(trainer, 0.05):
         trainer.end_step(0)

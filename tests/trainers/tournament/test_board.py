@@ -113,12 +113,12 @@ def to_cell(place: int, value: Any) -> Callable[[Lines], Any]:
 
 FORGED: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "return": (lambda x: first(x).update(returns=[2.0, -2.0]), "returns was"),
-    "dropped": (lambda x: x.remove(first(x)), "want Cell"),
-    "extra": (lambda x: x.insert(1, {**first(x), "cell": [*first(x)["cell"][:4], 99]}), "want Cell"),
-    "seed": (to_cell(4, 4), "want Cell"),
-    "seat": (to_cell(3, 1), "want Cell"),
-    "duplicate": (lambda x: x.insert(1, first(x)), "want Cell"),
-    "order": (lambda x: x.insert(1, x.pop(9)), "want Cell"),
+    "dropped": (lambda x: x.remove(first(x)), "want BoardCell"),
+    "extra": (lambda x: x.insert(1, {**first(x), "cell": [*first(x)["cell"][:4], 99]}), "want BoardCell"),
+    "seed": (to_cell(4, 4), "want BoardCell"),
+    "seat": (to_cell(3, 1), "want BoardCell"),
+    "duplicate": (lambda x: x.insert(1, first(x)), "want BoardCell"),
+    "order": (lambda x: x.insert(1, x.pop(9)), "want BoardCell"),
     "action": (lambda x: first(x)["actions"].__setitem__(-1, 1 - first(x)["actions"][-1]), "actions was"),
     "legality": (legal_text, "returns was"),
     "further reply": (lambda x: first(x)["replies"].append("bet"), "replies was"),

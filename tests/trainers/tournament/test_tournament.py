@@ -19,7 +19,7 @@ from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_eval import evaluate
 from arena_eval.tables import as_table
 from arena_eval.tournament import (
-    Match,
+    ScheduledEpisode,
     TournamentLog,
     TournamentPlan,
     lineups_of,
@@ -517,7 +517,7 @@ def test_the_log_knows_what_is_done(tmp_path: Path) -> None:
     seen: list[Episode] = []
     log = TournamentLog(tmp_path / "new" / "log.jsonl", {"seed": 1}, seen.append)
     assert log.done == {}
-    match = Match("kuhn_poker-v0", ("first", "random"), 0)
+    match = ScheduledEpisode("kuhn_poker-v0", ("first", "random"), 0)
     (episode,) = play(lambda: arena_envs.make("kuhn_poker"), RandomPolicy(), [0])
     log.append(match, episode)
     assert list(TournamentLog(log.path, {"seed": 1}, seen.append).done) == [match]

@@ -19,7 +19,7 @@ TIMEOUT, SLOW = datetime.timedelta(seconds=SECONDS), 1.5 * SECONDS
 
 def calls(rank):
     """Long work of the main process, shares of which one is late, and an error of one."""
-    from arena_trainers.processes import gather_shares, raised_everywhere, share_of
+    from arena_trainers.processes import gather_shares, process_share, raised_everywhere
 
     dist.init_process_group(
         "gloo", f"file://{FOLDER}/store", TIMEOUT, world_size=2, rank=rank
@@ -29,7 +29,7 @@ def calls(rank):
             time.sleep(SLOW)
     if rank == 1:
         time.sleep(SLOW)
-    squares = gather_shares([n**2 for n in share_of(range(5))])
+    squares = gather_shares([n**2 for n in process_share(range(5))])
     try:
         with raised_everywhere():
             if rank == 1:
@@ -65,7 +65,7 @@ def job(rank):
         (NashConvCallback, "measure"),
     ):
         setattr(owner, name, slowed(getattr(owner, name)))
-    options = "--max_steps 1 --warm_start_steps 1 --evaluate_every 1 --eval_episodes 9"
+    options = "--max_steps 1 --warm_start steps=1 --evaluate_every 1 --callbacks eval_episodes=9"
     sys.argv = ["arena", "train", *options.split(), "--output-dir", str(FOLDER / "run")]
     try:
         main()

@@ -140,7 +140,7 @@ def test_fitting_leaves_the_global_generator_alone():
     [
         ({"hidden_size": 0}, "hidden_size from 1 to 10000, got 0"),
         ({"num_steps": 0}, "num_steps from 1"),
-        ({"learning_rate": 0.0}, "learning_rate from 0 to 1, got 0.0"),
+        ({"learning_rate": -0.1}, "learning_rate from 0.0 to 1.0, got -0.1"),
     ],
 )
 def test_options_are_checked(options, message):

@@ -7,7 +7,7 @@ from peft import LoraConfig, VeraConfig
 from torch import nn
 
 from arena_trainers.engines import with_adapters
-from arena_trainers.lm.backends.vllm import check_adapter
+from arena_trainers.lm.backends.vllm import check_vllm_adapter
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.runs.checks.preflight import check_lora
 
@@ -38,14 +38,14 @@ JOB = SimpleNamespace(lora_r=0, model="tiny", hidden_size=16, num_layers=1)
 )
 def test_adapters_that_vllm_plays_otherwise_than_peft_are_refused(config, message):
     with pytest.raises(ValueError, match=message):
-        check_adapter(config)
+        check_vllm_adapter(config)
     options = {"lora_alpha": 3, "use_rslora": True, "init_lora_weights": False}
-    check_adapter(LoraConfig(r=16, target_modules=["q_proj"], **options))
+    check_vllm_adapter(LoraConfig(r=16, target_modules=["q_proj"], **options))
 
 
 @pytest.mark.parametrize("roles", [{}, {0: {}, 1: {}}])
 def test_snapshots_and_learners_of_all_weights_are_refused(roles):
-    message = "only where LoRA adapters are trained.*; give --lora_r 16"
+    message = "only where LoRA adapters are trained.*; give --lora r=16"
     given = SimpleNamespace(**{**vars(ENGINE), "roles": roles})
     with pytest.raises(ValueError, match=message):
         check_lora(JOB, given)

@@ -22,12 +22,16 @@ from arena_trainers.engines import transfer, weights
 from arena_trainers.lm import adapter_base
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.served import read_served_model
-from arena_trainers.lm.backends.server import Server, ServerError
+from arena_trainers.lm.backends.server import JSONServer, ServerError
 from arena_trainers.lm.backends.server_backend import ServerBackend
 from arena_trainers.lm.backends.sglang import SERVERS
 from arena_trainers.lm.backends.transformers import TransformersBackend
 from arena_trainers.lm.backends.vllm import bit_sum
 from arena_trainers.lm.loading import load_model, with_adapter
+from arena_trainers.lm.policy import LMPolicy
+from arena_wrappers import play_plans
+from arena_wrappers.play import plans_of
+from arena_wrappers.play.schedule import Scheduler, _numbered
 
 DIFFERENCE = "sampling/sampling_logp_difference/max"
 MEAN = "sampling/sampling_logp_difference/mean"
@@ -293,7 +297,7 @@ def vllm(start):
 
 @pytest.fixture
 def backend(vllm):
-    server = Server(vllm.url, timeout=5)
+    server = JSONServer(vllm.url, timeout=5)
     made = ServerBackend(server, read_served_model(server))
     made.version = "default"
     return made
@@ -329,6 +333,29 @@ def test_replies_are_those_of_transformers_in_their_order(backend, vllm, model_f
     assert asked["top_k"] == 0  # the model's folder may have another default
 
 
+def test_episodes_do_not_wait_for_each_others_replies(
+    backend, vllm, model_folder, kuhn_env
+):
+    """The same records in whatever order the server answers, and of one version."""
+    policy = LMPolicy.from_pretrained(model_folder, device="cpu", backend=backend)
+    plans = plans_of(kuhn_env, [policy, policy], range(6), [0])
+    expected = _numbered(dict(Scheduler(None, None).in_lockstep(plans, None)))
+    waits = iter([0.05, 0.0, 0.03, 0.01] * 20)
+
+    def wait(answer):
+        time.sleep(next(waits))
+        return answer
+
+    vllm.faults["/v1/completions"] = wait
+    for episode, other in zip(play_plans(plans), expected, strict=True):
+        assert [t.token_ids for t in episode.turns] == [
+            t.token_ids for t in other.turns
+        ]
+    vllm.version = "of another run"
+    with pytest.raises(ServerError, match="got 'of another run'"):
+        play_plans(plans, on_error="raise")
+
+
 def test_many_requests_are_in_flight_and_no_more_than_allowed(backend, vllm):
     together = threading.Barrier(8)
 
@@ -337,7 +364,7 @@ def test_many_requests_are_in_flight_and_no_more_than_allowed(backend, vllm):
         return answer
 
     vllm.faults["/v1/completions"] = wait
-    backend.server = Server(vllm.url, timeout=5, in_flight=8)
+    backend.server = JSONServer(vllm.url, timeout=5, in_flight=8)
     vllm.lines.clear()
     backend.generate([[4, 5]] * 16, range(16), SAMPLING)
     assert vllm.paths.count("/v1/completions") == 16
@@ -471,7 +498,7 @@ class Client:
     """As vLLM's `HTTPVLLMWeightSyncClient`."""
 
     def __init__(self, url, timeout):
-        self.server = Server(url, timeout)
+        self.server = JSONServer(url, timeout)
 
     def init_weight_transfer_engine(self, init_info):
         self.server.post("/init_weight_transfer_engine", {"init_info": init_info})
@@ -641,7 +668,7 @@ def test_sglang_has_the_weights_of_each_step(make, start, lora):
 
 def test_what_sglang_cannot_give_is_refused(start):
     sglang = start(SGLangStandIn)
-    server = Server(sglang.url, timeout=5)
+    server = JSONServer(sglang.url, timeout=5)
     made = SERVERS["sglang"](server, read_served_model(server))
     with pytest.raises(ServerError, match="has no weights of this run yet"):
         made.generate([[4, 5]], [0], SAMPLING)

@@ -22,7 +22,7 @@ from arena_credit.pools import (
     check_scaling,
     mean_of_others,
     moments,
-    number,
+    number_rows,
     pools_by,
     relative,
     return_moments,
@@ -820,7 +820,7 @@ def _roots(turns: Trajectories) -> Ints:
             f"for episode {turns.column('episode')[turns.first][absent[0]]}"
         )
     episodes = turns.column("episode")
-    _, examples = number([episodes, turns.index], len(episodes))
+    _, examples = number_rows([episodes, turns.index], len(episodes))
     episodes, trajectories = episodes[examples], turns.index[examples]
     at = np.searchsorted(episodes, parent)
     seats = np.searchsorted(episodes, parent, "right") - at

@@ -18,7 +18,7 @@ from arena_credit.pools import (
     check_range,
     column_names,
     moments,
-    number,
+    number_rows,
     only,
     pools_by,
     relative,
@@ -542,7 +542,7 @@ def bnpo(
     pools = pools_by(turns, pool, whole=True)
     pool_of = pools.of[turns.first]
     at = turns.first
-    fits, _ = number([turns.column("game")[at], turns.column("seat")[at]], len(at))
+    fits, _ = number_rows([turns.column("game")[at], turns.column("seat")[at]], len(at))
     fit = np.zeros(len(pools.key), np.int64)
     fit[pool_of] = fits
     advantage, shares, all_sizes = np.zeros((3, len(at)))
@@ -586,7 +586,7 @@ def _between(
             check_range(name, bound, -np.inf, np.inf)
     if low is not None and high is not None and not low < high:
         raise ValueError(f"want min_return below max_return, got {low} and {high}")
-    game, examples = number([turns.column("game")[turns.first]], len(returns))
+    game, examples = number_rows([turns.column("game")[turns.first]], len(returns))
     bottom = np.full(len(examples), np.inf if low is None else float(low))
     top = np.full(len(examples), -np.inf if high is None else float(high))
     if low is None:

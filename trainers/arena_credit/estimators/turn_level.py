@@ -18,10 +18,10 @@ from arena_credit.pools import (
     check_flag,
     check_range,
     check_scaling,
-    clipped,
+    clip_values,
     mean_of_others,
     moments,
-    number,
+    number_rows,
     pools_by,
     relative,
     return_moments,
@@ -322,11 +322,11 @@ def _normalised(reward: Floats, index: Ints, stats: Moments, norm: str) -> Float
     if norm == "mean":
         return centred
     z = centred * unit_scale(stats.std, STD_EPS)[index]
-    return clipped(z, *ASYMMETRIC) if norm == "asym_clip" else z
+    return clip_values(z, *ASYMMETRIC) if norm == "asym_clip" else z
 
 
 def _held(values: Floats, size: float | None) -> Floats:
-    return values if size is None else clipped(values, -size, size)
+    return values if size is None else clip_values(values, -size, size)
 
 
 def centre_distinct(values: Floats, sizes: Floats | None = None) -> Floats:
@@ -461,8 +461,8 @@ def _baseline(
     tree = turns.batch.tree[turns.row]  # the episode or tree that is left out
     _, begins, of = np.unique(tree, return_index=True, return_inverse=True)
     group = turns.column("group")[begins][of]  # a tree is in one group
-    owner, examples = number([pools.of, tree], len(tree))
-    cell, first = number([pools.of, group], len(tree))
+    owner, examples = number_rows([pools.of, tree], len(tree))
+    cell, first = number_rows([pools.of, group], len(tree))
     others = _Others(owner, cell[examples], cell, pools.of[first])
     values = to_go - centre[pools.of]  # small numbers, for the sums of squares
     slope = np.zeros(len(examples))

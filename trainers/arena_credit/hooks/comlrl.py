@@ -10,7 +10,7 @@ Here these replies are a group of episodes of one turn.
 from typing import Any
 
 from arena_credit.by_name import Estimator
-from arena_credit.hooks.rows import Trajectory, TurnCredit
+from arena_credit.hooks.rows import StatefulEstimator, Trajectory
 
 
 def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> type:
@@ -18,10 +18,10 @@ def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> ty
 
     Args:
         trainer: `MAGRPOTrainer`, or a class derived from it.
-        estimator: as for `TurnCredit`.
+        estimator: as for `StatefulEstimator`.
         **options: of the estimator.
     """
-    credit = TurnCredit(estimator, **options)
+    credit = StatefulEstimator(estimator, **options)
 
     class CreditTrainer(trainer):  # type: ignore[misc]  # a class of the user's
         def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -17,14 +17,19 @@ from typing import Any
 import numpy as np
 
 from arena_credit.by_name import Estimator, with_options
-from arena_credit.hooks.rows import Trajectory, TurnCredit, paid_by_turn, turn_of_tokens
+from arena_credit.hooks.rows import (
+    StatefulEstimator,
+    Trajectory,
+    paid_by_turn,
+    turn_of_tokens,
+)
 
 
 def install() -> None:
     """Uses the estimator that the environment variable `ARENA_CREDIT` names.
 
     Raises:
-        ValueError: the variable is missing, or as `TurnCredit`.
+        ValueError: the variable is missing, or as `StatefulEstimator`.
     """
     text = os.environ.get("ARENA_CREDIT")
     if not text:
@@ -39,12 +44,12 @@ def install() -> None:
 def use(estimator: str | Estimator, **options: Any) -> None:
     """Gives the estimator to every `RemoteExperienceMaker` of this process.
 
-    Arguments are those of `TurnCredit`.
+    Arguments are those of `StatefulEstimator`.
     """
     from openrlhf.models.utils import compute_reward
     from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 
-    credit = TurnCredit(estimator, **options)
+    credit = StatefulEstimator(estimator, **options)
     original = getattr(
         RemoteExperienceMaker.compute_advantages_and_returns, "original", None
     )
@@ -82,7 +87,9 @@ def use(estimator: str | Estimator, **options: Any) -> None:
     )
 
 
-def _advantages(credit: TurnCredit, experiences: list[Any], size: int) -> list[Any]:
+def _advantages(
+    credit: StatefulEstimator, experiences: list[Any], size: int
+) -> list[Any]:
     """Tensor[B, A] of each experience; `size` rows that follow each other are a group."""
     trajectories, numbers = [], []
     for experience in experiences:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from arena_credit.by_name import Estimator
-from arena_credit.hooks.rows import TurnCredit
+from arena_credit.hooks.rows import StatefulEstimator
 from arena_credit.hooks.verifiers import write
 
 
@@ -21,18 +21,20 @@ def use(estimator: str | Estimator, *, type: str = "grpo", **options: Any) -> No
     """Replaces an algorithm of prime-rl by the credit of an estimator.
 
     Args:
-        estimator: as for `TurnCredit`.
+        estimator: as for `StatefulEstimator`.
         type: of `[orchestrator.algo]`; an algorithm whose loss is "rl".
         **options: of the estimator.
     """
     from prime_rl.orchestrator.algo import ALGORITHM_CLASSES, Algorithm
 
-    TurnCredit(estimator, **options)  # a wrong name or option raises now
+    StatefulEstimator(estimator, **options)  # a wrong name or option raises now
 
     class TurnCreditAlgorithm(Algorithm):  # type: ignore[misc]  # not annotated
         def __init__(self, config: Any, policy_pool: Any) -> None:
             super().__init__(config, policy_pool)
-            self.credit = TurnCredit(estimator, **options)  # an environment's own state
+            self.credit = StatefulEstimator(
+                estimator, **options
+            )  # an environment's own state
 
         async def score_group(self, episodes: Sequence[Any]) -> None:
             write(self.credit, episodes, group="cohort")

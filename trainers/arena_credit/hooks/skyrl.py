@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from arena_credit.by_name import Estimator, name_of
-from arena_credit.hooks.rows import Trajectory, TurnCredit
+from arena_credit.hooks.rows import StatefulEstimator, Trajectory
 from arena_credit.hooks.verl import AdvantageEstimator
 
 PADDING = re.compile(r"pad\d+")  # uid of a padding row of SkyRL
@@ -31,9 +31,14 @@ class WithoutPadding(AdvantageEstimator):
         response_mask: Any,
         index: Sequence[Hashable],
         config: Any = None,
+        old_log_probs: Any = None,
+        entropys: Any = None,
         **_: Any,
     ) -> tuple[Any, Any]:
-        """The advantages and the returns-to-go, tensors[B, L] each; 0 for padding."""
+        """The advantages and the returns-to-go, tensors[B, L] each; 0 for padding.
+
+        SkyRL passes neither log-probabilities nor entropies.
+        """
         rows = [i for i, uid in enumerate(index) if not PADDING.fullmatch(str(uid))]
         advantages, returns = super().__call__(
             token_level_rewards[rows],
@@ -49,7 +54,7 @@ class WithoutPadding(AdvantageEstimator):
 def register(estimator: str | Estimator, **options: Any) -> str:
     """Registers an estimator with SkyRL, and returns its name there, `arena_NAME`.
 
-    Arguments are those of `TurnCredit`.
+    Arguments are those of `StatefulEstimator`.
     """
     from skyrl.backends.skyrl_train.utils.ppo_utils import AdvantageEstimatorRegistry
 
@@ -63,10 +68,10 @@ def stepwise(trainer: type, estimator: str | Estimator, **options: Any) -> type:
 
     Args:
         trainer: `RayPPOTrainer`, or a class derived from it.
-        estimator: as for `TurnCredit`.
+        estimator: as for `StatefulEstimator`.
         **options: of the estimator.
     """
-    credit = TurnCredit(estimator, **options)
+    credit = StatefulEstimator(estimator, **options)
 
     class StepwiseCredit(trainer):  # type: ignore[misc]  # a class of the user's
         def compute_advantages_and_returns(self, data: Any) -> Any:
@@ -88,7 +93,7 @@ def stepwise(trainer: type, estimator: str | Estimator, **options: Any) -> type:
 
 
 def step_advantages(
-    credit: TurnCredit,
+    credit: StatefulEstimator,
     rewards: Sequence[float],
     is_last_step: Sequence[bool],
     uids: Sequence[Hashable],
@@ -98,7 +103,7 @@ def step_advantages(
     Raises:
         ValueError: the last row does not end its trajectory; or as `estimate`.
 
-    >>> credit = TurnCredit("mars_loo")
+    >>> credit = StatefulEstimator("mars_loo")
     >>> step_advantages(credit, [0.0, 1.0, 3.0], [False, True, True], ["a", "a", "a"])
     [-2.0, -2.0, 2.0]
     """

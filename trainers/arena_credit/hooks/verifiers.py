@@ -5,7 +5,8 @@
 
 A reply is a node with sampled tokens. `trace.info["turn_rewards"]`, which
 `arena_wrappers.adapters.verifiers` writes, has the reward of each reply; without it the last reply is
-paid `trace.reward`. Agents with the same name are one seat. Episodes of one task are a group. If an agent
+paid `trace.reward`. Agents with the same name are one seat. Episodes of one task are a group. Surprise is known where the trainer annotated
+`trainer_logprobs` and `entropies` of all replies of the batch. If an agent
 has several traces in an episode, such as attempts at one problem, each counts as an episode.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from arena_credit.by_name import Estimator
-from arena_credit.hooks.rows import Trajectory, TurnCredit, paid_by_turn
+from arena_credit.hooks.rows import StatefulEstimator, Trajectory, paid_by_turn
 
 
 def annotate(
@@ -26,16 +27,18 @@ def annotate(
 
     Args:
         episodes: of verifiers; all are one batch.
-        estimator: as for `TurnCredit`.
+        estimator: as for `StatefulEstimator`.
         **options: of the estimator.
 
     Raises:
         ValueError: a trace has a wrong number of turn rewards; or as `estimate`.
     """
-    write(TurnCredit(estimator, **options), episodes)
+    write(StatefulEstimator(estimator, **options), episodes)
 
 
-def write(credit: TurnCredit, episodes: Iterable[Any], group: Hashable = None) -> None:
+def write(
+    credit: StatefulEstimator, episodes: Iterable[Any], group: Hashable = None
+) -> None:
     """`annotate` with a stateful estimator; with `group`, all episodes are in this group."""
     replies_of, trajectories = [], []
     for number, episode in enumerate(episodes):
@@ -54,11 +57,23 @@ def write(credit: TurnCredit, episodes: Iterable[Any], group: Hashable = None) -
                     group=_group_of(episode) if group is None else group,
                     seat=trace.agent.name,
                     episode=(number, num_traces[trace.agent.name]),
+                    **_surprise(replies),
                 )
             )
+    if any(trajectory.entropies is None for trajectory in trajectories):
+        trajectories = [t._replace(logprobs=None, entropies=None) for t in trajectories]
     for replies, advantages in zip(replies_of, credit(trajectories), strict=True):
         for node, advantage in zip(replies, advantages, strict=True):
             node.advantages = [advantage] * sum(node.mask)
+
+
+def _surprise(replies: list[Any]) -> dict[str, Any]:
+    """What the trainer's policy said of the sampled tokens, where it annotated all replies."""
+    columns = [(node.trainer_logprobs, node.entropies) for node in replies]
+    if any(None in pair for pair in columns):
+        return {}
+    logprobs, entropies = zip(*columns, strict=True)
+    return {"logprobs": logprobs, "entropies": entropies}
 
 
 def _group_of(episode: Any) -> Hashable:

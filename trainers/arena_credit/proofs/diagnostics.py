@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arena_credit.proofs.exact import Key
-from arena_envs.game import CHANCE, TERMINAL
+from arena_envs.game import CHANCE, TERMINAL, InfosetKey
 
 
 class Branch(NamedTuple):
@@ -85,8 +84,8 @@ class Diagnostic:
     tests: str
     about: str
     root: TreeNode
-    known: Mapping[Key, float]
-    weights: Mapping[Key, tuple[int, ...]] = field(default_factory=dict)
+    known: Mapping[InfosetKey, float]
+    weights: Mapping[InfosetKey, tuple[int, ...]] = field(default_factory=dict)
     teams: Sequence[int] = (0,)
     max_turns: int | None = None
 

@@ -17,7 +17,7 @@ the return of the whole game. `expectation` computes the gradient that an estima
 array([-0.25,  0.25])
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import sub
 from typing import Any, NamedTuple
@@ -29,14 +29,16 @@ from arena_envs.game import (
     CHANCE,
     AnyExtensiveForm,
     AnyState,
+    InfosetKey,
 )
 
 MAX_LINES = 10_000  # lines of play, and starts: each is a row of arrays
 DIGITS = 12  # of the ends of chance intervals: sums in another order are equal
-Key = tuple[int, Hashable]  # seat, information state
 Intervals = tuple[tuple[float, float], ...]
-Step = tuple[int, int, tuple[float, float]]  # seat, column, its returns before the turn
-Path = tuple[float, Intervals, tuple[Step, ...]]  # the first fields of a line
+PaidStep = tuple[
+    int, int, tuple[float, float]
+]  # seat, column, its returns before the turn
+Path = tuple[float, Intervals, tuple[PaidStep, ...]]  # the first fields of a line
 COLUMNS = frozenset(
     {
         "team",
@@ -69,7 +71,7 @@ class _Line(NamedTuple):
     chance: float  # probability of its chance outcomes
     # (low, high) per chance node: a uniform number in [low, high) draws its outcome
     intervals: Intervals
-    steps: tuple[Step, ...]
+    steps: tuple[PaidStep, ...]
     ends: list[tuple[float, float]]  # returns by seat
     cut: bool  # by a limit of turns
 
@@ -166,9 +168,9 @@ class ExactGame:
 
     def __init__(self, game: AnyExtensiveForm, max_turns: int | None = None) -> None:
         self.game, self._limit = game, max_turns
-        self.keys: list[Key] = []
+        self.keys: list[InfosetKey] = []
         self._widths: list[int] = []  # number of actions of each of `keys`
-        self._first: dict[Key, int] = {}  # column
+        self._first: dict[InfosetKey, int] = {}  # column
         self._lines, self._whole = list[_Line](), list[_Line]()
         self._begin: list[int] = []
         self._visit(game.initial_state(), (1.0, (), ()), -1)
@@ -252,7 +254,9 @@ class ExactGame:
         """L, number of lines of play up to the limit of turns."""
         return len(self._lines)
 
-    def policy(self, weights: Mapping[Key, Sequence[float]] | None = None) -> Floats:
+    def policy(
+        self, weights: Mapping[InfosetKey, Sequence[float]] | None = None
+    ) -> Floats:
         """float64[C]: probabilities in proportion to weights, uniform without weights."""
         rows = [
             np.asarray((weights or {}).get(key, (1.0,) * width), np.float64)

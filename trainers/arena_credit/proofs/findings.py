@@ -51,7 +51,7 @@ from arena_credit.by_name import (
     estimate,
     needed_columns,
 )
-from arena_credit.claims import BIASES, KINDS, BiasKind, Claims
+from arena_credit.claims import BIAS_KINDS, BIASES, BiasKind, Claims
 from arena_credit.pools import Credit, FlatPoolWarning, check_choice
 from arena_credit.proofs.diagnostics import DIAGNOSTICS
 from arena_credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
@@ -394,10 +394,12 @@ def noises(name: str | Estimator) -> dict[str, float]:
 def found_claims(findings: Mapping[str, Finding]) -> Claims:
     """The strongest claims about bias that agree with the findings."""
     cut = [game for game in findings if DIAGNOSTICS[game].max_turns is not None]
-    bootstraps = all(findings[game].bias_infinite.kind in KINDS[:3] for game in cut)
+    bootstraps = all(
+        findings[game].bias_infinite.kind in BIAS_KINDS[:3] for game in cut
+    )
     counted = [f for game, f in findings.items() if bootstraps or game not in cut]
     kinds = {name: [getattr(f, name).kind for f in counted] for name in BIASES}
-    worst = {name: max(each, key=KINDS.index) for name, each in kinds.items()}
+    worst = {name: max(each, key=BIAS_KINDS.index) for name, each in kinds.items()}
     return Claims(**worst, bootstraps=bootstraps)
 
 
@@ -447,7 +449,7 @@ class Audit(NamedTuple):
         if any(row.error for row in self.rows):
             return "error"
         kinds = (v.kind for row in self.rows for v in row.verdicts.values())
-        return max(kinds, key=KINDS.index)
+        return max(kinds, key=BIAS_KINDS.index)
 
 
 def audit(
@@ -488,7 +490,9 @@ def audit(
         }
         for large in {"large", "large, shared chance"} & verdicts.keys():
             kinds = [verdicts[f"{n}{large[5:]}"].kind for n in sizes]
-            if {*kinds} <= {*KINDS[:2]} and verdicts[large].kind not in KINDS[:2]:
+            if {*kinds} <= {*BIAS_KINDS[:2]} and verdicts[large].kind not in BIAS_KINDS[
+                :2
+            ]:
                 del verdicts[large]  # one batch, where a median of others jumps
         noise = _relative_noise(game, tuple(sizes), estimates, verdicts)
         rows[game] = AuditRow(game, verdicts, noise=noise)

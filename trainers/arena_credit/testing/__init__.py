@@ -10,7 +10,7 @@ games. Whether the formula is the paper's is not tested: compare it with numbers
 """
 
 from arena_credit.testing.check import CHECKS as CHECKS
-from arena_credit.testing.check import Evidence as Evidence
+from arena_credit.testing.check import EstimatorFindings as EstimatorFindings
 from arena_credit.testing.check import batch_of as batch_of
 from arena_credit.testing.check import check_estimator as check_estimator
 from arena_credit.testing.check import check_noise as check_noise

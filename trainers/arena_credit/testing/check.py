@@ -29,7 +29,7 @@ from arena_credit.by_name import (
     needed_columns,
     per_token,
 )
-from arena_credit.claims import BIASES, KINDS, Claims
+from arena_credit.claims import BIAS_KINDS, BIASES, Claims
 from arena_credit.needs import needs_of
 from arena_credit.pools import Credit, FlatPoolWarning
 from arena_credit.proofs.diagnostics import DIAGNOSTICS
@@ -48,11 +48,11 @@ from arena_credit.trajectories import (
 from arena_envs.registry import BrokenPromise
 
 Numbers = Sequence[float] | Floats
-Trajectory = tuple[int, int, int, Numbers]  # episode, game, seat, rewards
+TrajectorySpec = tuple[int, int, int, Numbers]  # episode, game, seat, rewards
 Drawn = tuple[int, Mapping[int, Numbers]]  # game, rewards of each seat
 
 
-def batch_of(*trajectories: Trajectory, **columns: Any) -> TurnBatch:
+def batch_of(*trajectories: TrajectorySpec, **columns: Any) -> TurnBatch:
     """A batch of (episode, game, seat, rewards); a game is one group, a turn one token.
 
     Args:
@@ -286,7 +286,7 @@ def part(turns: TurnBatch, advantages: Floats, rows: Ints) -> Floats:
     return advantages[tokens_of(turns, rows)]
 
 
-def same(
+def demand_same(
     turns: TurnBatch,
     got: Floats,
     want: Floats,
@@ -355,7 +355,7 @@ def _arrays(turns: TurnBatch) -> dict[str, Any]:
 @raises_broken_claim
 def check_repeatable(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
     """Equal batches give equal advantages."""
-    same(turns, advantage(name, copied(turns)), advantage(name, turns))
+    demand_same(turns, advantage(name, copied(turns)), advantage(name, turns))
 
 
 @raises_broken_claim
@@ -363,7 +363,7 @@ def check_row_order(name: Named, turns: TurnBatch, rng: np.random.Generator) -> 
     """Another order of the rows gives the same advantages."""
     order = rng.permutation(len(turns.reward))
     want = part(turns, advantage(name, turns), order)
-    same(turns, advantage(name, take(turns, order)), want, 1e-12, order)
+    demand_same(turns, advantage(name, take(turns, order)), want, 1e-12, order)
 
 
 @raises_broken_claim
@@ -374,7 +374,7 @@ def check_numbers(name: Named, turns: TurnBatch, rng: np.random.Generator) -> No
         for column in (turns.episode, turns.group)
     )
     renumbered = replace(turns, episode=episode, rollout=episode, group=group)
-    same(turns, advantage(name, renumbered), advantage(name, turns), 1e-12)
+    demand_same(turns, advantage(name, renumbered), advantage(name, turns), 1e-12)
 
 
 @raises_broken_claim
@@ -397,7 +397,7 @@ def check_masked_rows(name: Named, turns: TurnBatch, rng: np.random.Generator) -
         lambda column: np.where(mask, column, np.nan),
         lambda column: np.where(live, column, np.nan),
     )
-    same(turns, advantage(name, hidden), advantage(name, masked))
+    demand_same(turns, advantage(name, hidden), advantage(name, masked))
 
 
 @raises_broken_claim
@@ -410,7 +410,7 @@ def check_masked_trajectories(
     mask = rng.integers(2, size=numbers.shape[1]).astype(bool)[whose.ravel()]
     rows = np.flatnonzero(mask)
     got = part(turns, advantage(name, replace(turns, mask=mask)), rows)
-    same(turns, got, advantage(name, take(turns, rows)), 1e-8, rows)
+    demand_same(turns, got, advantage(name, take(turns, rows)), 1e-8, rows)
 
 
 @raises_broken_claim
@@ -424,7 +424,7 @@ def check_segments(name: Named, turns: TurnBatch, rng: np.random.Generator) -> N
         episode=turns.episode + (turns.episode.max() + 1) * tail,
         turn=turns.turn - cut * tail,
     )
-    same(turns, advantage(name, segments), advantage(name, turns), 1e-8)
+    demand_same(turns, advantage(name, segments), advantage(name, turns), 1e-8)
 
 
 @raises_broken_claim
@@ -456,7 +456,9 @@ def check_unselected_only(
         replace(some, **labels),
         replace(some, mask=num_unselected > before),
     ):
-        same(turns, part(turns, advantage(name, changed), rows), want, 1e-8, rows)
+        demand_same(
+            turns, part(turns, advantage(name, changed), rows), want, 1e-8, rows
+        )
 
 
 @raises_broken_claim
@@ -468,7 +470,7 @@ def check_state(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None
     text = json.dumps(state)
     want = advantage(name, turns, state=state)
     demand(json.dumps(state) == text, text, json.dumps(state))
-    same(turns, advantage(name, turns, state=json.loads(text)), want)
+    demand_same(turns, advantage(name, turns, state=json.loads(text)), want)
 
 
 @raises_broken_claim
@@ -514,7 +516,7 @@ def check_labels(name: Named, turns: TurnBatch, rng: np.random.Generator) -> Non
     """`labels`: a permutation of the seat numbers changes nothing."""
     labels = rng.permutation(int(turns.seat.max()) + 2)
     renamed = replace(turns, seat=labels[turns.seat])
-    same(turns, advantage(name, renamed), advantage(name, turns), 1e-8)
+    demand_same(turns, advantage(name, renamed), advantage(name, turns), 1e-8)
 
 
 @raises_broken_claim
@@ -538,7 +540,7 @@ def check_continuous(name: Named, turns: TurnBatch, rng: np.random.Generator) ->
     steps = np.diff(to_go).ravel()
     least = steps.min(initial=np.inf, where=steps > 1e-9)
     atol = 1e-6 * max(1.0, sizes_to_go(live, reward).max()) * (1 + 1 / least)
-    same(turns, advantage(name, rounded), advantage(name, uneven), atol)
+    demand_same(turns, advantage(name, rounded), advantage(name, uneven), atol)
 
 
 def _decimals(turns: TurnBatch, rng: np.random.Generator) -> Floats:
@@ -566,8 +568,8 @@ def held_apart(column: str) -> Check:
         want = part(turns, advantage(name, turns), rows)
         scaled = np.where(same_column, turns.reward, rng.integers(-3, 4) * turns.reward)
         got = part(turns, advantage(name, paid(turns, scaled)), rows)
-        same(turns, got, want, 1e-12, rows)
-        same(turns, advantage(name, take(turns, rows)), want, 1e-8, rows)
+        demand_same(turns, got, want, 1e-12, rows)
+        demand_same(turns, advantage(name, take(turns, rows)), want, 1e-8, rows)
 
     check.__doc__ = f"`{column}s_apart`: other {column}s of the batch change nothing."
     return raises_broken_claim(check)
@@ -579,7 +581,7 @@ def check_tokens(name: Named, turns: TurnBatch, rng: np.random.Generator) -> Non
     turns = replace(turns, tokens=None)
     alike = replace(turns, num_tokens=np.ones(len(turns.reward), int))
     got, want = credit_of(name, turns).advantage, credit_of(name, alike).advantage
-    same(alike, got, want)
+    demand_same(alike, got, want)
 
 
 @raises_broken_claim
@@ -592,7 +594,7 @@ def check_shift(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None
     turns = take(turns, rows, episode=episode, rollout=episode)
     mine = last_turns(turns) & (turns.seat == rng.choice(turns.seat))
     more = paid(turns, turns.reward + rng.integers(1, 10) * mine)
-    same(turns, advantage(name, more), advantage(name, turns), 1e-8)
+    demand_same(turns, advantage(name, more), advantage(name, turns), 1e-8)
 
 
 def summed_to_zero(field: str, whose: str, is_counted: Callable[[Any], Any]) -> Any:
@@ -672,14 +674,14 @@ def check_bias(name: Named, claims: Claims) -> Mapping[str, Finding]:
         if limited and not claims.bootstraps:
             continue
         for field in BIASES:
-            worst = KINDS.index(getattr(claims, field))
+            worst = BIAS_KINDS.index(getattr(claims, field))
             if limited and field == "bias_infinite":  # what `bootstraps` claims
-                worst = min(worst, KINDS.index("direction"))
+                worst = min(worst, BIAS_KINDS.index("direction"))
             kind, cosine, factor = getattr(finding, field)
-            expected = f"{field} {KINDS[worst]!r} or better on the game {game!r}"
+            expected = f"{field} {BIAS_KINDS[worst]!r} or better on the game {game!r}"
             got = f"{kind!r} (cosine {cosine:.3f}, factor {factor:.3f})"
             advice = "fix the estimator or claim less"
-            demand(KINDS.index(kind) <= worst, expected, f"{got}; {advice}")
+            demand(BIAS_KINDS.index(kind) <= worst, expected, f"{got}; {advice}")
     return findings
 
 
@@ -731,7 +733,7 @@ def checks_of(claims: Claims) -> dict[str, Check]:
     }
 
 
-class Evidence(NamedTuple):
+class EstimatorFindings(NamedTuple):
     """Findings about an estimator that keeps all rules and its claims.
 
     name: of the estimator.
@@ -759,7 +761,7 @@ def check_estimator(
     num_batches: int = 40,
     seed: int = 0,
     variance: bool = False,
-) -> Evidence:
+) -> EstimatorFindings:
     """Checks the rules of all estimators and the claims of this one.
 
     Args:
@@ -811,14 +813,16 @@ def check_estimator(
                 held[field] = value
     measured = replace(claims, **held)
     if undefined(name):
-        return Evidence(name_of(name), claims, measured, {}, len(batches), {})
+        return EstimatorFindings(name_of(name), claims, measured, {}, len(batches), {})
     findings = check_bias(name, claims)
     bias = found_claims(findings)
     kinds = {field: getattr(bias, field) for field in (*BIASES, "bootstraps")}
     noise = check_noise(name, claims) if variance else {}
     worst = max(noise.values(), default=claims.noise)
     measured = replace(measured, **kinds, noise=worst)
-    return Evidence(name_of(name), claims, measured, findings, len(batches), noise)
+    return EstimatorFindings(
+        name_of(name), claims, measured, findings, len(batches), noise
+    )
 
 
 def check_noise(name: Named, claims: Claims) -> dict[str, float]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, counted
 from arena_eval.improve.proposers import Evidence
 from arena_eval.improve.texts import MAX_TEXT
 from arena_eval.improve.transcripts import PlayedEpisode
@@ -17,7 +17,7 @@ MAX_SITUATION = (
 )
 
 
-class Rule(NamedTuple):
+class OpeningRule(NamedTuple):
     """The best first action in a situation.
 
     Attributes:
@@ -70,17 +70,37 @@ class OpeningsProposer:
         texts = [_text_of(rule_list) for rule_list in lists if rule_list]
         return [*dict.fromkeys(texts)][:num_texts]
 
+    def why_none(self, evidence: Evidence) -> str:
+        """What was read where there are no rules, and what to do."""
+        by_situation, by_seat = _first_returns(self._game, evidence.played)
+        num_actions = [
+            sum(len(values) >= MIN_GAMES for values in by_action.values())
+            for by_action in (*by_situation.values(), *by_seat.values())
+        ]
+        games = counted(len(evidence.played), "game")
+        situations = counted(len(by_situation), "situation")
+        todo = (
+            "more games (-n), a policy that varies its first actions (--temperature), or a model as "
+            "--proposer"
+        )
+        return (
+            f"read the first actions of {games} in {situations} of at most {MAX_SITUATION} "
+            f"characters, and by seat; a rule compares two actions with at least {MIN_GAMES} games "
+            f"each, and the most here is {max(num_actions, default=0)}: give {todo}"
+        )
 
-Returns = dict[str, dict[str, list[float]]]  # by situation and first action
+
+ActionReturns = dict[str, dict[str, list[float]]]  # by situation and first action
 
 
 def _first_returns(
     game: AnyGame, played: Iterable[PlayedEpisode]
-) -> tuple[Returns, Returns]:
+) -> tuple[ActionReturns, ActionReturns]:
     """The returns after first actions, by situation and by seat."""
-    by_situation: Returns = defaultdict(lambda: defaultdict(list))
-    by_seat: Returns = defaultdict(lambda: defaultdict(list))
-    for episode, seats in played:
+    by_situation: ActionReturns = defaultdict(lambda: defaultdict(list))
+    by_seat: ActionReturns = defaultdict(lambda: defaultdict(list))
+    for each in played:
+        episode, seats = each.episode, each.seats
         states = turn_states(episode, game)
         for turn, state in zip(episode.turns, states, strict=True):
             if turn.index or turn.seat not in seats or turn.invalid is not None:
@@ -94,7 +114,7 @@ def _first_returns(
     return by_situation, by_seat
 
 
-def rules_of(returns: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Rule]:
+def rules_of(returns: Mapping[str, Mapping[str, Sequence[float]]]) -> list[OpeningRule]:
     """A rule for each situation with several first actions, the largest gap first.
 
     >>> rules_of({"hold K": {"bet": [1.0] * 5, "pass": [0.0] * 5, "fold": [9.0]}})[0].action
@@ -113,11 +133,11 @@ def rules_of(returns: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Rule]
         others = [x for action in known if action != best for x in known[action]]
         mean = fmean(known[best])
         gap = mean - fmean(others)
-        rules.append(Rule(situation, best, mean, len(known[best]), gap))
+        rules.append(OpeningRule(situation, best, mean, len(known[best]), gap))
     return sorted(rules, key=lambda rule: (-rule.gap, rule.situation))
 
 
-def _text_of(rules: Sequence[Rule]) -> str:
+def _text_of(rules: Sequence[OpeningRule]) -> str:
     """As many rules as a text may hold."""
     lines = ["Rules of thumb for your first action, from games that were played:"]
     for rule in rules:

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from arena_envs.checks import is_number
 from arena_eval.spending import Spending
@@ -12,7 +12,10 @@ from arena_eval.spending import Spending
 ROWS = "texts.jsonl"
 TEXT = "text.txt"  # the current text
 
-Row = dict[str, Any]  # what JSON holds
+ImproveStage = Literal["play", "race", "confirmation"]
+STAGES: tuple[ImproveStage, ...] = get_args(ImproveStage)
+
+ImproveRow = dict[str, Any]  # what JSON holds
 
 FIGURES = {"difference": float, "low": float, "high": float, "num_seeds": int}
 SPENDING = {"calls": float, "prompt_tokens": float, "reply_tokens": float}
@@ -32,7 +35,7 @@ FIELDS: Mapping[str, Mapping[str, type]] = {
 }  # fields that the code reads, by kind of row
 
 
-def read_rows(folder: Path) -> list[Row]:
+def read_rows(folder: Path) -> list[ImproveRow]:
     """The rows of a run so far, without an incomplete last line.
 
     Raises:
@@ -44,9 +47,9 @@ def read_rows(folder: Path) -> list[Row]:
     return [_row(path, number, line) for number, line in enumerate(lines, 1)]
 
 
-def _row(path: Path, number: int, line: bytes) -> Row:
+def _row(path: Path, number: int, line: bytes) -> ImproveRow:
     try:
-        row: Row = json.loads(line)
+        row: ImproveRow = json.loads(line)
         fields = {**FIELDS[row["kind"]], **SPENDING}
         is_row = all(_has_type(row[name], kind) for name, kind in fields.items())
         is_row &= row["cost"] is None or is_number(row["cost"])
@@ -96,16 +99,16 @@ class RunRows:
             content = self._path.read_bytes()
             os.truncate(self._path, content.rfind(b"\n") + 1)
 
-    def find(self, kind: str, **values: int) -> Row | None:
+    def find(self, kind: str, **values: int) -> ImproveRow | None:
         """The row of this kind with these values; None if its step is not finished."""
         for row in self.rows:
             if row["kind"] == kind and all(row[k] == v for k, v in values.items()):
                 return row
         return None
 
-    def add(self, kind: str, spending: Spending, **values: Any) -> Row:
+    def add(self, kind: str, spending: Spending, **values: Any) -> ImproveRow:
         """Appends a row, with what endpoints used for its step."""
-        row: Row = {
+        row: ImproveRow = {
             "kind": kind,
             **values,
             "calls": spending.num_calls,

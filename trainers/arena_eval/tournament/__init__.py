@@ -13,13 +13,13 @@ from arena_eval.tournament.board import rate_submissions as rate_submissions
 from arena_eval.tournament.board import submissions_page as submissions_page
 from arena_eval.tournament.board import verify_submission as verify_submission
 from arena_eval.tournament.round_robin import CrossPlay as CrossPlay
+from arena_eval.tournament.round_robin import EpisodeResult as EpisodeResult
 from arena_eval.tournament.round_robin import GameSummary as GameSummary
-from arena_eval.tournament.round_robin import Match as Match
 from arena_eval.tournament.round_robin import NashAverage as NashAverage
 from arena_eval.tournament.round_robin import PairOutcome as PairOutcome
 from arena_eval.tournament.round_robin import Payoff as Payoff
 from arena_eval.tournament.round_robin import Rating as Rating
-from arena_eval.tournament.round_robin import Result as Result
+from arena_eval.tournament.round_robin import ScheduledEpisode as ScheduledEpisode
 from arena_eval.tournament.round_robin import Tournament as Tournament
 from arena_eval.tournament.round_robin import TournamentLog as TournamentLog
 from arena_eval.tournament.round_robin import TournamentPlan as TournamentPlan

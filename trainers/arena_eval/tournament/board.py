@@ -79,10 +79,10 @@ MAX_RATIO = 200  # of a packed file's bytes; honest ones have less than 40
 NAME = r"(?a)(?!_|.*\W_)\w([\w .,:;@/#=()+-]{,79}[\w)])?"
 BROKEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 
-Key = tuple[str, str]  # game and condition
+GameCondition = tuple[str, str]  # game and condition
 
 
-class Cell(NamedTuple):
+class BoardCell(NamedTuple):
     """The place of an episode: game of the suite, condition, opponent, seat, number of the seed."""
 
     game: str
@@ -118,7 +118,7 @@ class Suite:
         self.hash = hashlib.sha256(text.encode()).hexdigest()
         others = {name for entry in fields["games"] for name in entry["opponents"]}
         self.opponents = {name: make_policy(name) for name in sorted(others - {"self"})}
-        self.wrappers: dict[Key, PromptWrapper] = {}
+        self.wrappers: dict[GameCondition, PromptWrapper] = {}
         for game, entry in self.games.items():
             plain, other_prompt = map(fields["prompts"].get, ("plain", "other"))
             played = {"plain": (game, plain)}
@@ -132,23 +132,23 @@ class Suite:
                 self.wrappers[game, condition] = wrapper
         self._env_fns = {key: entry.clone for key, entry in self.wrappers.items()}
         self.cells = [
-            Cell(*key, opponent, seat, number)
+            BoardCell(*key, opponent, seat, number)
             for key in self.wrappers
             for opponent in self.games[key[0]]["opponents"]
             for number in range(fields["num_seeds"])
             for seat in range(1 if opponent == "self" else self.rules(key).num_players)
         ]
 
-    def rules(self, key: Key) -> AnyGame:
+    def rules(self, key: GameCondition) -> AnyGame:
         """The rules of a game in a condition."""
         return self.wrappers[key].env.game
 
-    def own_seats(self, cell: Cell) -> Sequence[int]:
+    def own_seats(self, cell: BoardCell) -> Sequence[int]:
         """The seats of the policy."""
         every = range(self.rules(cell[:2]).num_players)
         return every if cell.opponent == "self" else (cell.seat,)
 
-    def plan(self, cell: Cell, policy: Policy) -> EpisodePlan:
+    def plan(self, cell: BoardCell, policy: Policy) -> EpisodePlan:
         """The episode of a cell."""
         text = f"{self.hash} {cell.game} {cell.number}"
         seats, own_seats = range(self.rules(cell[:2]).num_players), self.own_seats(cell)
@@ -168,7 +168,7 @@ class Suite:
         return None if condition == "other" else own_prompt(policy)
 
     @cached_property
-    def exact(self) -> dict[Key, AnyGame]:
+    def exact(self) -> dict[GameCondition, AnyGame]:
         """The rules that are small enough for exact NashConv."""
         return {
             key: self.rules(key)
@@ -217,11 +217,11 @@ class Submission:
     """
 
     header: dict[str, Any]
-    records: list[tuple[Cell, dict[str, Any]]] = field(default_factory=list)
-    tables: dict[Key, list[list[float]]] = field(default_factory=dict)
+    records: list[tuple[BoardCell, dict[str, Any]]] = field(default_factory=list)
+    tables: dict[GameCondition, list[list[float]]] = field(default_factory=dict)
     usage: Counter[str] = field(default_factory=Counter)
     is_finished: bool = False
-    episodes: dict[Cell, Episode] = field(default_factory=dict)
+    episodes: dict[BoardCell, Episode] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -258,7 +258,7 @@ def read_submission(path: str | Path) -> Submission:
                 _want_name(submission.name)
             elif "cell" in entry:
                 game, condition, opponent, seat, turn = entry["cell"]
-                cell = Cell(
+                cell = BoardCell(
                     str(game), str(condition), str(opponent), int(seat), int(turn)
                 )
                 entry["tokens"] = list(map(int, entry["tokens"]))
@@ -379,11 +379,11 @@ def _append(path: Path, line: Any) -> None:
     append_bytes(path, f"{json.dumps(line)}\n".encode())
 
 
-def _own_turns(suite: Suite, cell: Cell, episode: Episode) -> list[Turn]:
+def _own_turns(suite: Suite, cell: BoardCell, episode: Episode) -> list[Turn]:
     return [turn for turn in episode.turns if turn.seat in suite.own_seats(cell)]
 
 
-def _record(suite: Suite, cell: Cell, episode: Episode) -> dict[str, Any]:
+def _record(suite: Suite, cell: BoardCell, episode: Episode) -> dict[str, Any]:
     own_turns = _own_turns(suite, cell, episode)
     no_text = {"overlong", *INSTEAD}  # illegal whatever the text, as an empty one is
     tokens = [sum(map(len, token_ids(turn))) for turn in own_turns]
@@ -398,7 +398,7 @@ def _record(suite: Suite, cell: Cell, episode: Episode) -> dict[str, Any]:
     }
 
 
-def _tables(suite: Suite, policy: Policy) -> dict[Key, list[list[float]]]:
+def _tables(suite: Suite, policy: Policy) -> dict[GameCondition, list[list[float]]]:
     """Action probabilities of a policy in exact cells; a model has none in large games."""
     scoring: Any = policy
     tables = {}
@@ -410,11 +410,7 @@ def _tables(suite: Suite, policy: Policy) -> dict[Key, list[list[float]]]:
         options = suite.prompt(key[1], policy) or PromptOptions(**prompt_fields)
         if is_tabular(policy):
             options = SHORT
-        elif (
-            len(states) > MAX_SCORED
-            or options.history != "state"
-            or not _scores(policy)
-        ):
+        elif len(states) > MAX_SCORED or not options.is_of_state or not _scores(policy):
             continue
         table, _ = tabular(scoring, rules, options)
         tables[key] = [list(map(float, table[state])) for state in states]
@@ -465,7 +461,7 @@ def _verify(submission: Submission, suite: Suite) -> None:
         suite.plan(cell, bot or _recorded(submission, record["replies"]))
         for cell, record in submission.records
     ]
-    played: dict[Cell, Episode] = {}
+    played: dict[BoardCell, Episode] = {}
     for index, episode in stream_plans(plans, batch_size=CHUNK, on_error="lose"):
         cell, record = submission.records[index]
         _want(episode.lost is None, f"{tuple(cell)}: {episode.lost}")
@@ -514,12 +510,12 @@ def _want_tables(suite: Suite, submission: Submission) -> None:
         _want(far <= MAX_DEVIATION, f"the play of {key} is {distance_text}")
 
 
-def _table(suite: Suite, key: Key, submission: Submission) -> InfosetTable:
+def _table(suite: Suite, key: GameCondition, submission: Submission) -> InfosetTable:
     states = information_states(suite.rules(key))
     return dict(zip(states, submission.tables[key], strict=True))
 
 
-def _deviation(suite: Suite, key: Key, submission: Submission) -> float:
+def _deviation(suite: Suite, key: GameCondition, submission: Submission) -> float:
     """Standard deviations of the log-likelihood of legal play from its mean under a table."""
     rules, table = suite.rules(key), _table(suite, key, submission)
     gap, variance = 0.0, 1.0
@@ -614,10 +610,10 @@ def submissions_page(
     return (SUITES / "page.md").read_text(encoding="utf-8").format(**fields)
 
 
-Row = dict[str, str]
+BoardRow = dict[str, str]
 
 
-def _totals(suite: Suite, submission: Submission) -> Row:
+def _totals(suite: Suite, submission: Submission) -> BoardRow:
     turns = [
         t for each in submission.episodes.items() for t in _own_turns(suite, *each)
     ]
@@ -630,7 +626,9 @@ def _totals(suite: Suite, submission: Submission) -> Row:
     }
 
 
-def _legal_share(suite: Suite, submission: Submission, key: Key | None = None) -> float:
+def _legal_share(
+    suite: Suite, submission: Submission, key: GameCondition | None = None
+) -> float:
     """The share of legal replies, in a game and condition or in all."""
     return fmean(
         turn.invalid is None
@@ -658,7 +656,7 @@ def _of_game(suite: Suite, game: str, submissions: Sequence[Submission]) -> str:
     return f"### {game}\n\n{_markdown(rows)}"
 
 
-def _row(suite: Suite, game: str, submission: Submission) -> Row:
+def _row(suite: Suite, game: str, submission: Submission) -> BoardRow:
     """Returns in plain play, gaps, exact NashConv, and the suite's score."""
     low, high = bounds_of(suite.rules((game, "plain")))
     returns_by_condition = {
@@ -739,7 +737,9 @@ def _adjusted(
     return adjusted_mean(returns, means, bounds_of(rules), EXACT_VALUES, 0.0)
 
 
-def _returns(suite: Suite, key: Key, submission: Submission) -> NDArray[np.float64]:
+def _returns(
+    suite: Suite, key: GameCondition, submission: Submission
+) -> NDArray[np.float64]:
     """Mean returns over the seats, by opponent and seed."""
     returns = [
         episode.returns[seat]
@@ -755,7 +755,7 @@ def _interval(values: NDArray[np.float64], ends: tuple[float, float]) -> str:
     return "{:z.2f} [{:z.2f}, {:z.2f}]".format(values.mean(), *ends)
 
 
-def _markdown(rows: Sequence[Row]) -> str:
+def _markdown(rows: Sequence[BoardRow]) -> str:
     heads = [*dict.fromkeys(head for row in rows for head in row)]
     cells = [[row.get(head, "") for head in heads] for row in rows]
     lines = [heads, ["---"] * len(heads), *cells]

@@ -62,7 +62,7 @@ from arena_wrappers.records import (
 HEADER, LINE, EPISODE = b'{"tournament": ', b'{"match": ', b', "episode": '
 
 
-class Match(NamedTuple):
+class ScheduledEpisode(NamedTuple):
     """An episode that is to be played.
 
     Attributes:
@@ -76,7 +76,7 @@ class Match(NamedTuple):
     seed: int
 
 
-class Result(NamedTuple):
+class EpisodeResult(NamedTuple):
     """The result of a match.
 
     Attributes:
@@ -92,7 +92,7 @@ class Result(NamedTuple):
     record: Episode | None = None
 
 
-def result_of(episode: Episode) -> Result:
+def episode_result(episode: Episode) -> EpisodeResult:
     """The result of an episode."""
     seat, reason = episode.forfeited_by, None
     if seat is not None:
@@ -114,7 +114,7 @@ def result_of(episode: Episode) -> Result:
         for turn in episode.turns
     ]
     record = replace(episode, turns=turns, final_state=None)
-    return Result(tuple(episode.returns), seat, reason, record)
+    return EpisodeResult(tuple(episode.returns), seat, reason, record)
 
 
 class TournamentLog:
@@ -143,7 +143,7 @@ class TournamentLog:
         on_episode: Callable[[Episode], None],
     ) -> None:
         self.path, self._seen = Path(path), on_episode
-        self.done: dict[Match, Result] = {}
+        self.done: dict[ScheduledEpisode, EpisodeResult] = {}
         lines: list[bytes] = []
         if self.path.exists() and not self.path.is_file():
             raise ValueError(f"want a regular file for results, got {self.path}")
@@ -158,7 +158,7 @@ class TournamentLog:
             else:
                 self._take(number, line)
 
-    def append(self, match: Match, episode: Episode) -> None:
+    def append(self, match: ScheduledEpisode, episode: Episode) -> None:
         """Adds an episode and syncs it to the disk.
 
         Raises:
@@ -167,7 +167,7 @@ class TournamentLog:
         match_fields = {"game": match.game, "seats": match.lineup}
         record = json.dumps(match_fields).encode(), episode.to_json().encode()
         append_bytes(self.path, LINE + record[0] + EPISODE + record[1] + b"}\n")
-        self.done[match] = result_of(episode)
+        self.done[match] = episode_result(episode)
         self._seen(episode)
 
     def _check_header(self, line: bytes, settings: Mapping[str, Any]) -> None:
@@ -193,13 +193,13 @@ class TournamentLog:
                 raise ValueError("want a match and an episode")
             match = json.loads(head + b"}")["match"]
             episode = Episode.from_json(tail[:-2].decode())  # without "}\n"
-            key = Match(match["game"], tuple(match["seats"]), episode.seed)
+            key = ScheduledEpisode(match["game"], tuple(match["seats"]), episode.seed)
             self._seen(episode)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{self.path}, line {number}: {error}") from error
         if key in self.done:
             raise ValueError(f"{self.path}, line {number} repeats {key}")
-        self.done[key] = result_of(episode)
+        self.done[key] = episode_result(episode)
 
 
 Floats = NDArray[np.float64]
@@ -535,7 +535,7 @@ class GameResults:
 
     Args:
         game: the rules.
-        label: label of the game in `Match`.
+        label: label of the game in `ScheduledEpisode`.
         policies: names of the policies.
         seeds: seeds of each lineup.
         done: results; at least all those of this game.
@@ -546,13 +546,13 @@ class GameResults:
     label: str
     policies: Sequence[str]
     seeds: Sequence[int]
-    done: Mapping[Match, Result]
+    done: Mapping[ScheduledEpisode, EpisodeResult]
     luck: LuckByPair | None = None
 
-    def result(self, lineup: Lineup, seed: int) -> Result:
+    def result(self, lineup: Lineup, seed: int) -> EpisodeResult:
         """The result of an episode."""
         names = tuple(self.policies[index] for index in lineup)
-        return self.done[Match(self.label, names, seed)]
+        return self.done[ScheduledEpisode(self.label, names, seed)]
 
     def payoff(self, row: int, column: int) -> Payoff:
         """Return of the row policy in one seat, with copies of the column policy in the rest."""
@@ -770,7 +770,7 @@ def summarise(
     policies: Sequence[str],
     seeds: Sequence[int],
     games: Mapping[str, AnyGame],
-    done: Mapping[Match, Result],
+    done: Mapping[ScheduledEpisode, EpisodeResult],
     self_pairs: bool,
     luck: Mapping[str, LuckByPair] | None = None,
 ) -> Tournament:
@@ -861,7 +861,9 @@ def _better_by_return(
     return is_better
 
 
-def _forfeits(done: Mapping[Match, Result]) -> dict[str, dict[str, int]]:
+def _forfeits(
+    done: Mapping[ScheduledEpisode, EpisodeResult],
+) -> dict[str, dict[str, int]]:
     reasons_by_policy: dict[str, Counter[str]] = {}
     for match in sorted(done):  # independent of the order in which episodes ended
         result = done[match]
@@ -976,7 +978,7 @@ class TournamentPlan:
         }
         for wrapper in wrappers:
             self._check(wrapper.env.game)
-        self._done: dict[Match, Result] = {}
+        self._done: dict[ScheduledEpisode, EpisodeResult] = {}
         self._replies = ReplyCount()
         self._lost: list[Episode] = []
         self._log: TournamentLog | None = None
@@ -1037,7 +1039,7 @@ class TournamentPlan:
         )
 
     def _play(
-        self, label: str, matches: Sequence[Match], progress: Progress | None
+        self, label: str, matches: Sequence[ScheduledEpisode], progress: Progress | None
     ) -> None:
         make = self._wrappers[label].clone
         lineups = [[self.policies[name] for name in m.lineup] for m in matches]
@@ -1056,17 +1058,17 @@ class TournamentPlan:
             elif self._log is not None:
                 self._log.append(matches[index], episode)
             else:
-                self._done[matches[index]] = result_of(episode)
+                self._done[matches[index]] = episode_result(episode)
                 self._replies.add(episode)
             if progress is not None:
                 progress(len(self._done), self.num_episodes)
 
-    def _matches_of(self, label: str) -> list[Match]:
+    def _matches_of(self, label: str) -> list[ScheduledEpisode]:
         game, names = self._wrappers[label].env.game, list(self.policies)
         self_pairs = meets_itself(game, self._self_pairs)
         lineups = lineups_of(len(names), game.num_players, self_pairs)
         return [
-            Match(label, tuple(names[index] for index in lineup), seed)
+            ScheduledEpisode(label, tuple(names[index] for index in lineup), seed)
             for seed in self._seeds
             for lineup in lineups
         ]

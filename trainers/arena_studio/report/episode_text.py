@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from arena_eval.move_values import Solved
 from arena_eval.rollouts import TurnCredit
-from arena_studio.report.episodes import Recorded, is_hidden, title_of
+from arena_studio.report.episodes import Recorded, episode_title, is_hidden
 from arena_wrappers import Episode, Turn
 
 
@@ -16,7 +16,7 @@ def episode_lines(recorded: Recorded, full: bool) -> Iterator[str]:
         full: whether to show whole prompts, or only the last message.
     """
     episode, credit = recorded.rollout
-    yield f"--- line {recorded.line}: {escape_controls(title_of(episode))}"
+    yield f"--- line {recorded.line}: {escape_controls(episode_title(episode))}"
     if episode.parent is not None:
         yield f"branches from line {episode.parent + 1} before turn {episode.branch}"
     for turn, turn_credit in zip(episode.turns, credit, strict=True):

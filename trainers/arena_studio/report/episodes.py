@@ -107,7 +107,7 @@ def shown_text(line: bytes) -> str:
     return text.strip()
 
 
-def outcome_of(episode: Episode) -> str:
+def ending_text(episode: Episode) -> str:
     """The end of an episode, in a few words that many episodes share."""
     if episode.lost is not None:
         return "lost"
@@ -139,7 +139,7 @@ def policies_of(episode: Episode) -> dict[int, str]:
     return {turn.seat: turn.policy for turn in reversed(episode.turns)}
 
 
-def title_of(episode: Episode) -> str:
+def episode_title(episode: Episode) -> str:
     """Game, parameters and seed."""
     params = ", ".join(f"{name}={value}" for name, value in episode.params.items())
     game = f"{episode.game} ({params})" if params else episode.game

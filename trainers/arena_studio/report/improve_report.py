@@ -5,16 +5,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from arena_eval.improve.rows import ROWS, TEXT, Row, read_rows
+from arena_eval.improve.rows import ROWS, STAGES, TEXT, ImproveRow, read_rows
 from arena_eval.tables import interval_text
 from arena_studio.report.episodes import BadLine, Recorded, not_blank, read_lines
-from arena_studio.report.page import rendered
+from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import MAX_TURNS
-from arena_studio.report.tables import NONE, TextTable, number
+from arena_studio.report.tables import NONE, TextTable, number_cell
 
 NUM_EPISODES = 20  # of each stage of each round, at most; fewer if turns exceed a page
-STAGES = ("play", "race", "confirmation")
 
 
 def is_improvement(folder: Path) -> bool:
@@ -22,7 +21,7 @@ def is_improvement(folder: Path) -> bool:
     return (folder / ROWS).is_file()
 
 
-def records_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def records_of(rows: Sequence[ImproveRow]) -> list[dict[str, Any]]:
     """A record for each text that raced: its figures, and whether it was kept."""
     confirmations = {
         row["number"]: row for row in rows if row["kind"] == "confirmation"
@@ -45,9 +44,18 @@ def records_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return records
 
 
+def silent_rounds(rows: Sequence[ImproveRow]) -> list[str]:
+    """A sentence for each round whose proposer wrote no new text."""
+    return [
+        f"Round {row['round']}: the proposer {row['reason']}."
+        for row in rows
+        if row["kind"] == "proposals" and row.get("reason")
+    ]
+
+
 def _figures(row: Mapping[str, Any]) -> str:
     ends = interval_text(row.get("low"), row.get("high"))
-    return f"{number(row['difference'])} ({ends}), {row.get('num_seeds')} seeds"
+    return f"{number_cell(row['difference'])} ({ends}), {row.get('num_seeds')} seeds"
 
 
 def improve_page(folder: Path) -> str:
@@ -61,7 +69,7 @@ def improve_page(folder: Path) -> str:
     records = records_of(rows)
     text_file = folder / TEXT
     episodes, bad = _episodes(folder)
-    return rendered(
+    return filled_page(
         "improve.html",
         title=folder.absolute().name,
         settings=_settings_table(rows),
@@ -76,13 +84,13 @@ def improve_page(folder: Path) -> str:
     )
 
 
-def _settings_table(rows: Sequence[Row]) -> TextTable:
+def _settings_table(rows: Sequence[ImproveRow]) -> TextTable:
     settings = rows[0].get("settings", {}) if rows else {}
     cells = [[name, str(value)] for name, value in settings.items() if value != ""]
     return TextTable("", ["setting", "value"], cells)
 
 
-def _round_table(rows: Sequence[Row]) -> TextTable:
+def _round_table(rows: Sequence[ImproveRow]) -> TextTable:
     """The mean return of the text with which each round began, and what came of it."""
     cells = []
     accepted = {
@@ -95,7 +103,7 @@ def _round_table(rows: Sequence[Row]) -> TextTable:
             cells.append(
                 [
                     str(row["round"]),
-                    number(row["mean_return"]),
+                    number_cell(row["mean_return"]),
                     str(row.get("num_played")),
                     str(len(row["texts"])),
                     accepted.get(row["round"], NONE),
@@ -103,7 +111,8 @@ def _round_table(rows: Sequence[Row]) -> TextTable:
             )
     heads = ["round", "mean return", "games", "new texts", "kept"]
     notes = [
-        "Mean returns of different rounds are of different games; the differences below pair them."
+        "Mean returns of different rounds are of different games; the differences below pair them.",
+        *silent_rounds(rows),
     ]
     return TextTable("", heads, cells, notes)
 

@@ -54,7 +54,7 @@ def replay_page(
     """The page that `write_replay` writes."""
     all_lines = list(lines)
     recorded = [line for line in all_lines if isinstance(line, Recorded)]
-    return rendered(
+    return filled_page(
         "replay.html",
         title=title,
         left=left,
@@ -64,14 +64,19 @@ def replay_page(
     )
 
 
-def rendered(
-    template: str, *, scripts: Sequence[str] = ("replay.js",), **values: Any
+def filled_page(
+    template: str,
+    *,
+    scripts: Sequence[str] = ("replay.js",),
+    connects: bool = False,
+    **values: Any,
 ) -> str:
     """A page of one of our templates, with the script and the style of replays.
 
     Args:
         template: its file name; it extends `page.html`.
         scripts: file names of what the page runs, in order.
+        connects: whether the page listens to the server that it comes from.
         values: what the template shows.
 
     Raises:
@@ -90,7 +95,7 @@ def rendered(
         lstrip_blocks=True,
     )
     hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
-    values |= {"style": style, "script": script, **hashes}
+    values |= {"style": style, "script": script, "connects": connects, **hashes}
     page: str = templates.get_template(template).render(**values)
     return page
 

@@ -19,7 +19,7 @@ from arena_studio.report.episodes import (
     seats_of,
     shown_text,
 )
-from arena_studio.report.page import rendered
+from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import MAX_TURNS
 from arena_studio.report.tables import (
@@ -98,7 +98,7 @@ def read_evaluation(path: Path, num_episodes: int) -> PlayedFiles:
     if not episodes_by_source:
         raise ValueError(
             f"want a file of episodes, {str(path)!r} holds none; give the --out file of "
-            "arena eval, the --out folder of arena tournament, or a run folder"
+            "arena eval, the --out folder of arena bench tournament, or a run folder"
         )
     episodes = _fit_page(episodes_by_source, num_episodes)
     results_file = results_path(path)
@@ -125,11 +125,11 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
     """Reads the folder of a tournament, finished or not.
 
     Args:
-        folder: what `arena tournament --out` wrote.
+        folder: what `arena bench tournament --out` wrote.
         num_episodes: number of episodes to show of each pairing.
 
     Raises:
-        ValueError: the summary is none of `arena tournament`, or has other fields than those of
+        ValueError: the summary is none of `arena bench tournament`, or has other fields than those of
             this version.
     """
     episodes_by_source = EpisodesBySource(list)
@@ -216,6 +216,6 @@ def played_page(played_files: PlayedFiles) -> str:
         ModuleNotFoundError: Jinja is not installed.
     """
     data = packed(page_data(played_files.episodes))
-    return rendered(
+    return filled_page(
         "played.html", title=played_files.name, played=played_files, data=data
     )

@@ -13,7 +13,7 @@ from arena_eval.move_values import MoveSolver, MoveValues
 from arena_eval.rollouts import TurnCredit
 from arena_studio.report.episodes import (
     Recorded,
-    outcome_of,
+    ending_text,
     parsed_part,
     policies_of,
     seats_of,
@@ -109,7 +109,7 @@ def _facts(episode: Episode) -> dict[str, Any]:
         "policies": [policies.get(s, "") for s in seats_of(episode)],
         "returns": list(episode.returns),
         "measures": dict(episode.measures),
-        "outcome": outcome_of(episode),
+        "outcome": ending_text(episode),
     }
 
 

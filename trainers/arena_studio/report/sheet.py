@@ -2,7 +2,7 @@
 
 from arena_envs.scenes import Scene
 from arena_envs.scenes.svg import Drawing, css, drawing_of
-from arena_studio.report.episodes import is_hidden, outcome_of, parsed_part
+from arena_studio.report.episodes import ending_text, is_hidden, parsed_part
 from arena_studio.report.frames import frames_of
 from arena_wrappers import Episode, Turn
 
@@ -32,7 +32,7 @@ def sheet(episode: Episode, viewer: str = "all") -> str:
     captions = [
         _caption(episode, i, turn, viewer) for i, turn in enumerate(episode.turns)
     ]
-    captions.append(f"end: {outcome_of(episode)}")
+    captions.append(f"end: {ending_text(episode)}")
     drawings = [
         drawing_of(Scene(caption, scenes[place].shapes))
         for caption, scenes in zip(captions, frames.scenes, strict=True)

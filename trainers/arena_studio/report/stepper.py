@@ -13,9 +13,9 @@ from arena_studio.report.episode_text import (
 from arena_studio.report.episodes import (
     BadLine,
     Recorded,
+    ending_text,
+    episode_title,
     is_hidden,
-    outcome_of,
-    title_of,
 )
 from arena_studio.report.frames import Frames, frames_of
 
@@ -93,7 +93,7 @@ class Stepper:
         frames = self._frames or frames_of(episode)
         viewer = frames.viewers[self._viewer % len(frames.viewers)]
         lines = [
-            f"{position}: {escape_controls(title_of(episode))}",
+            f"{position}: {escape_controls(episode_title(episode))}",
             f"turn {self.turn} of {self._last}, seen by {viewer}",
             "",
         ]
@@ -107,7 +107,7 @@ class Stepper:
             if not is_hidden(turn, viewer):
                 lines += value_lines(self._solved, self.turn)
         else:
-            lines += [outcome_of(episode), end_line(episode)]
+            lines += [ending_text(episode), end_line(episode)]
         remark = [self._remark] if self._remark else []
         return "\n".join([*lines, "", *remark, HELP])
 

@@ -129,7 +129,7 @@ def _stage_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
         [
             str(stage.get("name")),
             percent(stage.get("legal_rate")),
-            *([number(stage.get("nash_conv"), 4)] if is_exact else []),
+            *([number_cell(stage.get("nash_conv"), 4)] if is_exact else []),
         ]
         for stage in stages
         if is_exact or stage.get("legal_rate") is not None
@@ -181,7 +181,7 @@ def _measure_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
 
 
 def _figures(figures: Mapping[str, Any]) -> list[str]:
-    mean = number(figures.get("mean", figures.get("mean_return")))
+    mean = number_cell(figures.get("mean", figures.get("mean_return")))
     if figures.get("is_exact"):
         return [mean, "exact"]
     return [mean, interval_text(figures.get("low"), figures.get("high"))]
@@ -194,12 +194,12 @@ def _score(row: Mapping[str, Any]) -> str:
     ends = (
         ""
         if low is None or row.get("is_exact")
-        else f" ({number(low, 0)} to {number(high, 0)})"
+        else f" ({number_cell(low, 0)} to {number_cell(high, 0)})"
     )
-    return f"{number(row.get('score'), 1)}{ends}"
+    return f"{number_cell(row.get('score'), 1)}{ends}"
 
 
-def number(value: object, digits: int = 3) -> str:
+def number_cell(value: object, digits: int = 3) -> str:
     """A number with its digits after the point; "-" for anything else."""
     return f"{value:z.{digits}f}" if is_number(value) else NONE
 

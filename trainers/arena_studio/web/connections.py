@@ -26,7 +26,7 @@ class ConnectionLimits:
     max_request: float = 300.0
 
 
-class Connection(Protocol):
+class BrowserConnection(Protocol):
     """A connection of a browser."""
 
     address: str
@@ -42,9 +42,9 @@ class Connections:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        self._open: dict[Connection, None] = {}
+        self._open: dict[BrowserConnection, None] = {}
 
-    def enter(self, connection: Connection) -> None:
+    def enter(self, connection: BrowserConnection) -> None:
         """Adds a connection, and closes one if that is too many."""
         self._open[connection] = None
         same_address = [
@@ -57,16 +57,16 @@ class Connections:
         elif len(self._open) > self.limits.max_connections:
             self._close_one([*self._open])
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: BrowserConnection) -> None:
         """Forgets a connection; it may be gone already."""
         self._open.pop(connection, None)
 
-    def rest(self, connection: Connection) -> None:
+    def rest(self, connection: BrowserConnection) -> None:
         """Puts a connection last, whose request is answered."""
         if connection in self._open:
             self._open[connection] = self._open.pop(connection)
 
-    def _close_one(self, connections: list[Connection]) -> None:
+    def _close_one(self, connections: list[BrowserConnection]) -> None:
         *older, newest = connections
         silent = (connection for connection in older if not connection.is_busy)
         surplus = next(silent, newest)

@@ -13,19 +13,17 @@ from arena_envs import make_game
 from arena_envs.trust import no_code
 from arena_trainers.cli.arguments import split_commas
 from arena_trainers.cli.errors import usage_errors
-from arena_trainers.cli.options import AllowCodeOption, group
+from arena_trainers.cli.options import AllowCodeOption
 from arena_trainers.cli.output import print_tables
 
 if TYPE_CHECKING:
     from arena_credit.proofs.findings import Verdict
-    from arena_credit.testing import Evidence
+    from arena_credit.testing import EstimatorFindings
 
 
-credit_app = group("credit", "Check credit estimators, and choose one.")
 NUM_SAMPLES = 8  # of a start in `arena train`, by default
 
 
-@credit_app.command("check")
 def check(
     name: Annotated[str, typer.Argument(metavar="ESTIMATOR")],
     num_batches: Annotated[
@@ -68,7 +66,7 @@ def check(
     typer.echo(message if missing_columns else f"{message} and on the diagnostic games")
 
 
-def _tables(evidence: "Evidence") -> Iterable[Table]:
+def _tables(evidence: "EstimatorFindings") -> Iterable[Table]:
     from arena_credit.proofs.findings import has_chance
 
     findings = asdict(evidence.found)
@@ -113,7 +111,6 @@ def _verdict_cells(verdict: "Verdict") -> tuple[str, str, str]:
     return verdict.kind, f"{verdict.cosine:.3f}", f"{verdict.factor:.3f}"
 
 
-@credit_app.command("suggest")
 def suggest(
     games: Annotated[
         list[str] | None,
@@ -139,8 +136,8 @@ def suggest(
 
     Finds the kind of each game by 40 random episodes: players, the most turns of a seat in
     these, rewards on the way, and whether play decides the length. A recipe also tells the
-    size of its groups. Prints the results on that game or on the most similar ones, and
-    lists what was not measured.
+    size of its groups. Prints the results on that game or on the most similar ones, the
+    estimators whose declarations fit, and what was not measured.
 
     Example: arena credit suggest --games tic_tac_toe,mini_hanabi
     """
@@ -153,7 +150,8 @@ def suggest(
             specs, used, group = _advised_games(games, recipe)
             rules = [(name, make_game(name, **params)) for name, params in specs]
         advice = read_advice(SHIPPED if directory is None else directory / FILE)
-    for line in suggestions(rules, advice, used, group):
+        lines = suggestions(rules, advice, used, group)
+    for line in lines:
         typer.echo(line)
 
 

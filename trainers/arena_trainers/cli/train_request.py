@@ -12,7 +12,6 @@ from typing import Any
 import yaml
 
 from arena_credit.by_name import default_options, with_options
-from arena_envs.registry import signature_of
 from arena_envs.trust import no_code
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY
@@ -35,7 +34,7 @@ from arena_trainers.runs.recipe import (
     recipes,
 )
 from arena_trainers.runs.round_settings import is_loop, with_rounds
-from arena_trainers.train.critics.registry import CRITIC_FACTS, critics
+from arena_trainers.train.critics.registry import critic_facts, critics
 from arena_trainers.train.settings import SelfPlay
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
@@ -212,9 +211,7 @@ def _options_of(option: str, name: str) -> Collection[str]:
     with suppress(ValueError, ImportError):
         if option == "credit":
             return default_options(name)
-        if name in CRITIC_FACTS:
-            return CRITIC_FACTS[name].options
-        return {*signature_of(critics.find(name)).parameters} - {*critics.reserved}
+        return critic_facts(name).defaults
     return ()
 
 

@@ -1,11 +1,6 @@
 """Curricula: which game each start has, and how long its episodes may be.
 
-| curriculum | games and lengths |
-|---|---|
-| `weights` | games by weights that move from one mixture to another |
-| `stages` | one set of games after the other, by steps or by success |
-| `horizon` | the games of the run, with few turns first |
-| `band` | games whose success is neither too low nor too high |
+docs/training.md lists them.
 
 `Curriculum` is the protocol. The entry-point group `arena.curricula` names curricula of other
 distributions, and `arena_trainers.curricula.testing` checks them. A curriculum knows games,

@@ -122,7 +122,9 @@ def check_games(names: Iterable[str], games: Mapping[str, AnyGame]) -> None:
         check_known(name, games, problem)
 
 
-def check_weights(subject: str, weights: Mapping[str, float], example: str) -> None:
+def check_game_weights(
+    subject: str, weights: Mapping[str, float], example: str
+) -> None:
     """Raises ValueError for anything but weights of at least 0 with a sum above 0."""
     expected = f"want {subject} of at least 0, one of them above 0"
     if not isinstance(weights, Mapping) or not weights:

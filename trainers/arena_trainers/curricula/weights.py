@@ -15,8 +15,8 @@ from arena_envs.game import AnyGame
 from arena_trainers.curricula.protocol import (
     BaseCurriculum,
     Task,
+    check_game_weights,
     check_games,
-    check_weights,
 )
 
 
@@ -37,7 +37,7 @@ class Weights(BaseCurriculum):
     ) -> None:
         check_count("steps", steps)
         for name, weights in (("start", start), ("end", end)):
-            check_weights(f"{name} as weights of games", weights, "kuhn_poker")
+            check_game_weights(f"{name} as weights of games", weights, "kuhn_poker")
         self.steps = steps
         self.games = list(dict.fromkeys([*start, *end]))
         self._start = self._shares(start)

@@ -74,7 +74,7 @@ def has_tokens(row: Row) -> bool:
     return row.prompt_ids is not None and all(p.ids is not None for p in pieces)
 
 
-def columns(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
+def columns_of_row(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
     """A row as a mapping: its facts, its messages, its tokens and their masks.
 
     Tokens are those of the record. Where it has none, they are those of `LMPolicy`: what other
@@ -174,7 +174,7 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
 
     Args:
         rows: of one kind, at least one.
-        chat: encodes what the record has no tokens of; see `columns`.
+        chat: encodes what the record has no tokens of; see `columns_of_row`.
 
     Returns:
         A `datasets.Dataset`.
@@ -189,7 +189,7 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
         raise ValueError("want at least one row, got none; select other episodes")
     for row in rows:
         _check_storable(row)
-    entries = [columns(row, chat) for row in rows]
+    entries = [columns_of_row(row, chat) for row in rows]
     # a value of each column, first those of the longest row
     examples: dict[str, Any] = {}
     for entry in sorted(entries, key=len, reverse=True):

@@ -82,7 +82,7 @@ def legal_play(env_fns: Sequence[EnvFn], num_episodes: int, seed: int) -> list[E
     return examples_of(_episodes(env_fns, bot, num_episodes, seed))
 
 
-def solver_replies(
+def solver_examples(
     env_fns: Sequence[EnvFn], solver: Policy, num_episodes: int, seed: int
 ) -> list[Example]:
     """The replies of a solver in the turns of `legal_play`, which meets bad states, too."""

@@ -1,6 +1,6 @@
 """Recorded play as selectors read it.
 
-A `Trajectory` is a seat of an episode; `conversations` are its turns that continue each other.
+A `RecordedTrajectory` is a seat of an episode; `conversations` are its turns that continue each other.
 """
 
 import json
@@ -52,7 +52,7 @@ def calls(turn: Turn) -> list[Turn]:
     return turn_calls
 
 
-class Trajectory(NamedTuple):
+class RecordedTrajectory(NamedTuple):
     """A seat of an episode.
 
     Attributes:
@@ -96,9 +96,9 @@ def games_of(episodes: Iterable[Episode]) -> dict[tuple[str, str], AnyGame]:
     return games
 
 
-def trajectories(
+def recorded_trajectories(
     episodes: Sequence[Episode], policies: Collection[str] | None = None
-) -> list[Trajectory]:
+) -> list[RecordedTrajectory]:
     """The seats of the episodes, in an order that does not depend on that of the episodes.
 
     Args:
@@ -117,10 +117,10 @@ def trajectories(
         for seat, turns in sorted(seats.items()):
             if turns[0].policy in learners:
                 all_calls = [call for turn in turns for call in calls(turn)]
-                seats_that_learn.append(Trajectory(episode, seat, all_calls))
+                seats_that_learn.append(RecordedTrajectory(episode, seat, all_calls))
     replies = {id(e): tuple((t.policy, t.reply) for t in e.turns) for e in episodes}
 
-    def order(trajectory: Trajectory) -> tuple[Any, ...]:
+    def order(trajectory: RecordedTrajectory) -> tuple[Any, ...]:
         episode = trajectory.episode
         return (*trajectory.start, episode.sample, replies[id(episode)])
 
@@ -213,7 +213,7 @@ def row_facts(episode: Episode, turn: Turn, reason: str) -> dict[str, Any]:
 
 
 def completions(
-    trajectory: Trajectory, reason: str, weight: float = 1.0
+    trajectory: RecordedTrajectory, reason: str, weight: float = 1.0
 ) -> Iterator[Completion | Dropped]:
     """The conversations of a seat with a legal reply; refused replies do not count.
 

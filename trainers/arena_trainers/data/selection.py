@@ -15,7 +15,7 @@ from arena_trainers.data.recorded_play import games_of, rules_key
 from arena_trainers.data.rows import AnyRow, Completion, Dropped, Pair, Row, content_of
 from arena_trainers.data.turns import want_episodes
 from arena_wrappers import Episode, without_lost
-from arena_wrappers.play import readable
+from arena_wrappers.play import readable_episode
 from arena_wrappers.records import is_unreadable
 
 SelectorOutput = Iterable[AnyRow | Dropped]
@@ -112,7 +112,9 @@ def select(
         with named_only(allow_code=True):
             return select(name, episodes, seed=seed, **options)
     games = games_of(episodes)  # raises at an unknown one
-    episodes = [readable(episode, games[rules_key(episode)]) for episode in episodes]
+    episodes = [
+        readable_episode(episode, games[rules_key(episode)]) for episode in episodes
+    ]
     played = without_lost(episodes)
     rows: dict[tuple[Any, ...], list[AnyRow]] = {}
     dropped: Counter[str] = Counter()

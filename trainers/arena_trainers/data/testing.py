@@ -17,7 +17,7 @@ from arena_envs.registry import BrokenPromise, broken
 from arena_trainers.data.arguments import seeded_integer
 from arena_trainers.data.recorded_play import joined
 from arena_trainers.data.rows import GENERAL, Dropped, NewMessages, Row, content_of
-from arena_trainers.data.selection import SelectorOutput
+from arena_trainers.data.selection import SelectorOutput, selectors
 from arena_wrappers import (
     Branching,
     Episode,
@@ -50,7 +50,7 @@ def check_selector(
     | arguments | the episodes are left as they are |
 
     Args:
-        selector: a function of episodes, `seed` and options.
+        selector: a function of episodes, options, and `seed` where it draws.
         episodes: what it is called with; by default Kuhn poker with groups, turn trees and
             replies that are refused at first.
         **options: of the selector.
@@ -116,7 +116,9 @@ def _rows(
     episodes: Sequence[Episode],
     options: Mapping[str, Any],
 ) -> list[Row]:
-    entries = list(selector(episodes, seed=0, **options))
+    # as a run calls it: a selector without randomness need not take the seed
+    registry = replace(selectors, built_in={"mine": selector})
+    entries = list(registry.make({"mine": options}, episodes=episodes, seed=0))
     for entry in entries:
         if not isinstance(entry, Row | Dropped):
             broken("rows", f"want rows, got {entry!r:.60}")

@@ -1,6 +1,6 @@
 """Weights as vLLM's weight transfer takes them, and the trainer's part of each of its backends."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,9 +8,8 @@ import torch
 
 from arena_envs.extras import import_extra
 from arena_trainers.engines.protocols import EngineTrainer
-from arena_trainers.lm.backends.server import Server, ServerError
-
-Weights = Mapping[str, torch.Tensor]  # by name
+from arena_trainers.lm.backends.server import JSONServer, ServerError
+from arena_trainers.lm.loading import NamedTensors
 
 
 class WeightSource:
@@ -23,7 +22,7 @@ class WeightSource:
     """
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
-        self.weights: Weights = {}
+        self.weights: NamedTensors = {}
         self.dtype, self.device = dtype, device
 
     def metadata(self) -> list[SimpleNamespace]:
@@ -38,7 +37,7 @@ class WeightSource:
             yield name, weight.detach().to(self.device, self.dtype)
 
 
-def _nccl_init(trainer: EngineTrainer, server: Server) -> Any:
+def _nccl_init(trainer: EngineTrainer, server: JSONServer) -> Any:
     """The trainer's main process and the server's workers are one group of NCCL."""
     module = import_extra("vllm.distributed.weight_transfer.nccl_engine", "vllm")
     return module.NCCLTrainerInitInfo(
@@ -49,7 +48,7 @@ def _nccl_init(trainer: EngineTrainer, server: Server) -> Any:
     )
 
 
-def _ipc_init(trainer: EngineTrainer, server: Server) -> Any:
+def _ipc_init(trainer: EngineTrainer, server: JSONServer) -> Any:
     """Trainer and server share a GPU, and the server reads the trainer's memory."""
     if trainer.accelerator.num_processes > 1:
         raise ServerError(
@@ -62,7 +61,7 @@ def _ipc_init(trainer: EngineTrainer, server: Server) -> Any:
 
 
 # by backend of vLLM's weight transfer: the trainer's part, which names that backend
-TRANSFERS: dict[str, Callable[[EngineTrainer, Server], Any]] = {
+TRANSFERS: dict[str, Callable[[EngineTrainer, JSONServer], Any]] = {
     "nccl": _nccl_init,
     "ipc": _ipc_init,
 }

@@ -15,6 +15,7 @@ optimizer step, the log-probabilities that the server reported must be those tha
 computes for its importance ratios.
 """
 
+import re
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -36,15 +37,18 @@ from arena_envs.checks import check_known
 from arena_envs.extras import import_extra
 from arena_trainers.engines.precision import training_dtype, warn_of_precision
 from arena_trainers.engines.protocols import EngineTrainer
-from arena_trainers.engines.transfer import TRANSFERS, Weights, WeightSource
+from arena_trainers.engines.transfer import TRANSFERS, WeightSource
 from arena_trainers.lm.backends.served import check_shapes, read_served_model
-from arena_trainers.lm.backends.server import RESTART, Server, ServerError
+from arena_trainers.lm.backends.server import RESTART, JSONServer, ServerError
 from arena_trainers.lm.backends.server_backend import ServerBackend
 from arena_trainers.lm.backends.sglang import SERVERS
 from arena_trainers.lm.backends.vllm import bit_sum
-from arena_trainers.processes import raised_everywhere
+from arena_trainers.lm.loading import NamedTensors
+from arena_trainers.processes import gather_patiently, raised_everywhere
 
 FOLDER = "server"  # in the run folder
+
+PLAYERS = "players"  # the group of the threads that play beside training
 
 DIFFERENCE = "sampling/sampling_logp_difference/mean"
 
@@ -56,7 +60,7 @@ HALF_TOLERANCE = 0.2
 CHECK_EVERY = 10  # transfers, from one comparison of sums to the next
 
 
-def server_backend(trainer: EngineTrainer, server: Server) -> ServerBackend:
+def server_backend(trainer: EngineTrainer, server: JSONServer) -> ServerBackend:
     """The learner's backend; the server gets its weights from now on.
 
     Raises:
@@ -69,15 +73,17 @@ def server_backend(trainer: EngineTrainer, server: Server) -> ServerBackend:
     warn_of_precision(served.dtype, trainer)
     model = trainer.accelerator.unwrap_model(trainer.model)
     check_shapes(server, served, model.config)
-    check_adapter(server, served.max_lora_rank, model)
-    backend = SERVERS[served.kind](server, served)
+    check_server_adapter(server, served.max_lora_rank, model)
+    backend = SERVERS[served.kind](server, served, trainer.args.seeds)
     trainer.use_vllm = True  # so TRL's loss reads the importance ratio
     trainer.sender = ServerWeights(trainer, backend)
     trainer.add_callback(trainer.sender)
     return backend
 
 
-def check_adapter(server: Server, largest: int | None, model: PreTrainedModel) -> None:
+def check_server_adapter(
+    server: JSONServer, largest: int | None, model: PreTrainedModel
+) -> None:
     """Raises ServerError unless the server takes the adapter of a model, if it has one."""
     ranks = [config.r for config in getattr(model, "peft_config", {}).values()]
     if ranks and (largest is None or largest < max(ranks)):
@@ -171,17 +177,22 @@ class ServerWeights(TrainerCallback):
                     shutil.rmtree(step_folder)
 
     def take(self, folder: Path) -> None:
-        """Gives the server the weights in a folder."""
+        """Gives the server the weights in a folder, when no process plays with those before.
+
+        The threads that play call it, those of all processes.
+        """
+        gather_patiently(None, PLAYERS)
 
         def read_files() -> dict[str, torch.Tensor]:
             by_file = (load_file(path) for path in sorted(folder.glob("*.safetensors")))
+            # files of peft lack the name of the adapter
             return {
-                name: weight
+                re.sub(r"(\.lora_[AB])\.weight$", r"\1.default.weight", name): weight
                 for file_weights in by_file
                 for name, weight in file_weights.items()
             }
 
-        self._load(folder, read_files, is_adapter=self._is_adapter)
+        self._load(folder, read_files, is_adapter=self._is_adapter, group=PLAYERS)
 
     @property
     def _model(self) -> Any:  # with peft's methods where it has adapters
@@ -194,10 +205,11 @@ class ServerWeights(TrainerCallback):
     def _load(
         self,
         folder: Path,
-        weights: Callable[[], Weights] | None = None,
+        weights: Callable[[], NamedTensors] | None = None,
         *,
         is_adapter: bool,
         writes: bool = False,
+        group: str = "",
     ) -> None:
         """Gives the server the weights of a folder.
 
@@ -206,16 +218,17 @@ class ServerWeights(TrainerCallback):
             weights: gives them to this process; None for those of a base model.
             is_adapter: whether they are an adapter.
             writes: whether the folder is still to be written.
+            group: of the threads that call it, see `patient_group`.
         """
         backends = self.backend.learners or {"": self.backend}
         receivers = backends if is_adapter else {"": self.backend}
-        with raised_everywhere():
+        with raised_everywhere(group):
             if self.trainer.accelerator.is_main_process:
                 send = None
                 if weights and self.backend.served.transfer and not is_adapter:
                     send = partial(self._transfer, weights, is_gathered=writes)
                 elif weights and writes:
-                    _write_weights(self._model, dict(weights()), folder)
+                    write_weights(self._model, dict(weights()), folder)
                 for name, backend in receivers.items():  # peft's folder of an adapter
                     backend.load(folder / name, is_adapter=is_adapter, send=send)
                     if weights:
@@ -225,7 +238,7 @@ class ServerWeights(TrainerCallback):
             expected_folder = folder / name if is_adapter else folder
             backend.expect(expected_folder, is_adapter=is_adapter)
 
-    def _untied_weights(self, weights: Weights) -> dict[str, torch.Tensor]:
+    def _untied_weights(self, weights: NamedTensors) -> dict[str, torch.Tensor]:
         """The parameters among weights, tied ones once."""
         model = self._model
         parameters = {name for name, _ in model.named_parameters()}
@@ -236,7 +249,9 @@ class ServerWeights(TrainerCallback):
             if name not in non_parameters
         }
 
-    def _transfer(self, weights: Callable[[], Weights], *, is_gathered: bool) -> None:
+    def _transfer(
+        self, weights: Callable[[], NamedTensors], *, is_gathered: bool
+    ) -> None:
         """Sends whole weights by vLLM's interface: start, update, finish."""
         server, kind = self.backend.server, str(self.backend.served.transfer)
         transfer = import_extra("vllm.distributed.weight_transfer", "vllm")
@@ -262,7 +277,7 @@ class ServerWeights(TrainerCallback):
         self.source.weights = {}
 
     def _check_sum(
-        self, weights: Callable[[], Weights], name: str = "", *, is_adapter: bool
+        self, weights: Callable[[], NamedTensors], name: str = "", *, is_adapter: bool
     ) -> None:
         """Compares the sum of what was sent with the server's, if its turn has come."""
         served, is_due = self.backend.served, self.num_sent % CHECK_EVERY == 0
@@ -275,7 +290,7 @@ class ServerWeights(TrainerCallback):
         self.backend.check_sum(trainer_sum, is_adapter=is_adapter)
 
     def _adapter_in_vllm(
-        self, weights: Weights, adapter: str
+        self, weights: NamedTensors, adapter: str
     ) -> dict[str, torch.Tensor]:
         """The weights of one adapter as vLLM holds them, which multiplies B by the scale."""
         config = self._model.peft_config[adapter]
@@ -289,7 +304,7 @@ class ServerWeights(TrainerCallback):
         return scaled
 
 
-def _write_weights(
+def write_weights(
     model: PreTrainedModel, weights: dict[str, torch.Tensor], folder: Path
 ) -> None:
     """Writes weights to a folder, which is whole if it is there."""

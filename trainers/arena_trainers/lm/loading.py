@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from transformers import (
 from transformers.integrations import deepspeed
 
 from arena_envs.extras import import_extra
+
+NamedTensors = Mapping[str, torch.Tensor]  # weights by name
 
 
 def load_model(

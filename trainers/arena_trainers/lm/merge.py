@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from arena_envs import make_game
 from arena_envs.game import random_states
-from arena_trainers.finite import check_weights
+from arena_trainers.finite import check_finite_weights
 from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
 from arena_trainers.lm.models import ADAPTER, CARD, adapter_base, model_folder
 from arena_trainers.lm.prompt_file import PROMPT_FILE
@@ -52,7 +52,7 @@ def write_merged(source: Path, target: Path) -> int:
     tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
     prompts = [tokenizer.encode(text) for text in _sample_prompts()]
     model, logprobs = _merge_adapter(folder, source if base else None, prompts)
-    check_weights(model.named_parameters(), repr(str(source)))
+    check_finite_weights(model.named_parameters(), repr(str(source)))
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(target.name + ".part")
     shutil.rmtree(unfinished, ignore_errors=True)

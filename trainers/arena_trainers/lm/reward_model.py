@@ -28,10 +28,19 @@ from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_wrappers.policies import Scorer, TurnView
 from arena_wrappers.prompts import DATE, Message, PromptOptions
 
-Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of its reply
+PromptAndReply = tuple[
+    Sequence[int], Sequence[int]
+]  # token ids of a prompt and of its reply
 
 # options of what a policy reads; the others change how its replies are read
-_PROMPT_FIELDS = ("reply_format", "rules", "show_legal_actions", "history", "date")
+_PROMPT_FIELDS = (
+    "reply_format",
+    "rules",
+    "show_legal_actions",
+    "history",
+    "date",
+    "shuffle",
+)
 
 
 class RewardModel:
@@ -115,7 +124,7 @@ class RewardModel:
         reply: str,
         prompt_ids: Sequence[int] | None = None,
         token_ids: Sequence[int] | None = None,
-    ) -> Text:
+    ) -> PromptAndReply:
         """The tokens of a prompt and of a reply, as rows to train on have them.
 
         Args:
@@ -137,7 +146,7 @@ class RewardModel:
 
     @torch.no_grad()
     def score(
-        self, texts: Sequence[Text], max_tokens: int | None = None
+        self, texts: Sequence[PromptAndReply], max_tokens: int | None = None
     ) -> list[float]:
         """The score of each prompt with its reply; equal texts have equal scores.
 

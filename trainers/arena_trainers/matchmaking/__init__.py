@@ -1,11 +1,6 @@
 """Matchmaking: who plays each seat of each start, and who learns.
 
-| matchmaker | opponents of the policy that learns |
-|---|---|
-| `past_selves` | its snapshots, uniformly: a window of them, or all of its history |
-| `prioritised` | its snapshots, those that it loses to more often |
-| `psro` | its snapshots, by an equilibrium of the matches between them |
-| `mixture` | itself, its snapshots, bots, models and endpoints, by weights |
+docs/training.md lists them.
 
 `Matchmaker` is the protocol. The entry-point group `arena.matchmakers` names matchmakers of
 other distributions, and `arena_trainers.matchmaking.testing` checks them. A matchmaker that
@@ -17,9 +12,9 @@ from arena_trainers.matchmaking.by_name import matchmakers as matchmakers
 from arena_trainers.matchmaking.history import History as History
 from arena_trainers.matchmaking.protocol import SELF as SELF
 from arena_trainers.matchmaking.protocol import BaseMatchmaker as BaseMatchmaker
+from arena_trainers.matchmaking.protocol import EpisodeReturns as EpisodeReturns
 from arena_trainers.matchmaking.protocol import Match as Match
 from arena_trainers.matchmaking.protocol import Matchmaker as Matchmaker
-from arena_trainers.matchmaking.protocol import Result as Result
 from arena_trainers.matchmaking.protocol import Seats as Seats
 from arena_trainers.matchmaking.protocol import Start as Start
 from arena_trainers.matchmaking.protocol import against as against

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from arena_envs.game import AnyGame
-from arena_trainers.curricula.protocol import check_weights
+from arena_trainers.curricula.protocol import check_game_weights
 from arena_trainers.matchmaking.by_name import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.protocol import (
     SELF,
     BaseMatchmaker,
+    EpisodeReturns,
     Match,
     Matchmaker,
-    Result,
     Seats,
     Start,
     against,
@@ -47,7 +47,7 @@ class Mixture(BaseMatchmaker):
         weights: Mapping[str, float] = DEFAULT,
         options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        check_weights("weights of opponents", weights, "self")
+        check_game_weights("weights of opponents", weights, "self")
         if "mixture" in weights:
             raise ValueError(
                 "matchmaker 'mixture' names itself in its weights; give the weights of "
@@ -105,7 +105,7 @@ class Mixture(BaseMatchmaker):
                 assignments[place] = start_seats
         return [assignments[place] for place in range(len(starts))]
 
-    def update(self, results: Sequence[Result], step: int) -> None:
+    def update(self, results: Sequence[EpisodeReturns], step: int) -> None:
         """Hands all results to every matchmaker of the mixture."""
         for part in self.parts.values():
             part.update(results, step)

@@ -16,8 +16,8 @@ from arena_envs.game import AnyGame, check_number
 from arena_trainers.matchmaking.past_selves import PastSelves
 from arena_trainers.matchmaking.protocol import (
     SELF,
+    EpisodeReturns,
     Floats,
-    Result,
     snapshot_step,
 )
 
@@ -60,7 +60,7 @@ class Prioritised(PastSelves):
         wins, episodes = self._records.get(game, {}).get(step, (0.0, 0.0))
         return (wins + 0.5) / (episodes + 1)
 
-    def update(self, results: Sequence[Result], step: int) -> None:
+    def update(self, results: Sequence[EpisodeReturns], step: int) -> None:
         training_results = [result for result in results if SELF in result.seats]
         if training_results:  # else they are of matches
             for records in self._records.values():

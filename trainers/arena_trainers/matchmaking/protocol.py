@@ -33,7 +33,7 @@ class Start(NamedTuple):
     seed: int
 
 
-class Result(NamedTuple):
+class EpisodeReturns(NamedTuple):
     """The outcome of one episode.
 
     Attributes:
@@ -115,7 +115,7 @@ class Matchmaker(Stateful, Protocol):
         """
         ...
 
-    def update(self, results: Sequence[Result], step: int) -> None:
+    def update(self, results: Sequence[EpisodeReturns], step: int) -> None:
         """Takes the results of the batch that was played at a step, or of matches."""
         ...
 
@@ -134,7 +134,7 @@ class BaseMatchmaker(Stateless):
         """None."""
         return ()
 
-    def update(self, results: Sequence[Result], step: int) -> None:
+    def update(self, results: Sequence[EpisodeReturns], step: int) -> None:
         """Ignores the results."""
 
 

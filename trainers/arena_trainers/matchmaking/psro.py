@@ -20,9 +20,9 @@ from arena_envs.game import AnyGame
 from arena_envs.solvers import solve_matrix
 from arena_trainers.matchmaking.past_selves import PastSelves
 from arena_trainers.matchmaking.protocol import (
+    EpisodeReturns,
     Floats,
     Match,
-    Result,
     snapshot_name,
     snapshot_step,
 )
@@ -103,7 +103,7 @@ class PSRO(PastSelves):
                 self._solved[key] = row / row.sum()
         return self._solved[key]
 
-    def update(self, results: Sequence[Result], step: int) -> None:
+    def update(self, results: Sequence[EpisodeReturns], step: int) -> None:
         for result in results:
             first, second = map(snapshot_step, result.seats)
             if first is None or second is None or first == second:

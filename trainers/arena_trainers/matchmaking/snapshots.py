@@ -11,7 +11,7 @@ import hashlib
 import re
 import shutil
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -23,9 +23,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
-from arena_trainers.finite import check_weights
+from arena_trainers.finite import check_finite_weights
 from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.vllm import EngineAdapters, VLLMBackend
+from arena_trainers.lm.loading import NamedTensors
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking.protocol import PAST, snapshot_name
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 MAX_LIVE = 4  # snapshots in memory
 FOLDER = "snapshots"  # of a run folder
-Weights = Mapping[str, torch.Tensor]
 
 
 class SnapshotStore:
@@ -65,7 +65,7 @@ class SnapshotStore:
         self.writes, self.adapters = writes, adapters
         self.steps: set[int] = set()
         self.run = ""
-        self._live: OrderedDict[int, Weights] = OrderedDict()
+        self._live: OrderedDict[int, NamedTensors] = OrderedDict()
 
     @property
     def num_bytes(self) -> int:
@@ -134,7 +134,7 @@ class SnapshotStore:
             name: weight.detach().clone()
             for name, weight in self._trained_parameters.items()
         }
-        check_weights(weights.items(), f"the snapshot of step {step}")
+        check_finite_weights(weights.items(), f"the snapshot of step {step}")
         self._live[step] = weights
         self.steps.add(step)
         if self.writes:
@@ -177,7 +177,7 @@ class SnapshotStore:
                 weights = self._weights(step)
                 return engine.get(name) or engine.put(name, weights)
 
-            policy.backend = VLLMBackend(engine.llm, refresh)
+            policy.backend = VLLMBackend(engine.requests, refresh)
         return policy
 
     def path(self, step: int) -> Path:
@@ -206,7 +206,7 @@ class SnapshotStore:
             name: parameter for name, parameter in parameters if parameter.requires_grad
         }
 
-    def _weights(self, step: int) -> Weights:
+    def _weights(self, step: int) -> NamedTensors:
         """The weights of a snapshot, read from disk unless they are in memory."""
         if step not in self._live:
             self._make_room(step)

@@ -17,8 +17,8 @@ from arena_envs.registry import BrokenPromise, broken
 from arena_trainers.curricula.testing import STEPS, check_alike
 from arena_trainers.matchmaking.protocol import (
     SELF,
+    EpisodeReturns,
     Matchmaker,
-    Result,
     Seats,
     Start,
     missing_snapshot,
@@ -78,11 +78,13 @@ def try_step(
         BrokenPromise: an assignment does not fit, or starts or results are changed.
     """
     rng = np.random.default_rng([0, step])
-    match_results: list[Result] = []
+    match_results: list[EpisodeReturns] = []
     for match in matchmaker.matches(step):
         for _ in range(match.num_episodes):
             returns = _random_returns(rules[match.game], rng)
-            match_results.append(Result(match.game, tuple(match.seats), returns))
+            match_results.append(
+                EpisodeReturns(match.game, tuple(match.seats), returns)
+            )
     if match_results:
         _check_update(matchmaker, match_results, step)
     starts = [
@@ -98,7 +100,9 @@ def try_step(
         broken("arguments", "assign changes the list of starts")
     _check_seats(matchmaker, starts, assignments, step)
     results = [
-        Result(start.game, tuple(seats), _random_returns(rules[start.game], rng))
+        EpisodeReturns(
+            start.game, tuple(seats), _random_returns(rules[start.game], rng)
+        )
         for start, seats in zip(starts, assignments, strict=True)
     ]
     _check_update(matchmaker, results, step)
@@ -132,7 +136,9 @@ def _check_seats(
                 )
 
 
-def _check_update(matchmaker: Matchmaker, results: list[Result], step: int) -> None:
+def _check_update(
+    matchmaker: Matchmaker, results: list[EpisodeReturns], step: int
+) -> None:
     passed_results = copy.copy(results)
     matchmaker.update(passed_results, step)
     if passed_results != results:

@@ -8,7 +8,7 @@
 
 Each of `prompt`, `completion`, `messages`, `chosen` and `rejected` is a list of messages with `role` and
 `content`. `weight` and `margin` may stand beside them; further columns are not read. A row that has tokens,
-as `arena data` and `to_dataset` write them, keeps them.
+as `arena data select` and `to_dataset` write them, keeps them.
 """
 
 import json
@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from arena_envs.extras import import_extra
-from arena_trainers.data.columns import columns
+from arena_trainers.data.columns import columns_of_row
 from arena_trainers.data.origin import JSON_LINES
 from arena_trainers.data.rows import (
     GENERAL,
@@ -134,7 +134,9 @@ def _encoded(
                 f"want no {name}, which are not read; leave the column out"
             )
     rows = _token_rows(values, kind)
-    yield from rows or (columns(row, chat) for row in _rows(values, number, kind))
+    yield from rows or (
+        columns_of_row(row, chat) for row in _rows(values, number, kind)
+    )
 
 
 def _token_rows(values: Values, kind: str) -> list[dict[str, Any]]:
@@ -286,7 +288,7 @@ def _pieces(
     Args:
         prompt: the messages before.
         completion: its messages.
-        parts: the parts of its replies that `arena data` tells apart; None for whole replies.
+        parts: the parts of its replies that `arena data select` tells apart; None for whole replies.
 
     Raises:
         ValueError: it does not begin and end with a reply, or two replies follow each other.

@@ -2,7 +2,7 @@
 
 | the command line gives | what yields |
 |---|---|
-| `lora_r`, `roles`, or `beta` 0, so that nothing reads a reference that moves | `sync_ref_model` |
+| `lora`, `roles`, or `beta` 0, so that nothing reads a reference that moves | `sync_ref_model` |
 | a `credit` that reads no values | `critic` |
 | a `credit` or an `agent` that takes no turn trees | `branch` |
 | `branch` | `flat_groups`, `oversample` |
@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 import arena_credit as credit
 from arena_credit.by_name import find_estimator, with_options
 from arena_credit.needs import needs_of
+from arena_trainers.runs.mappings import typed_name
 from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.settings import Draft, listed_options
 
 
-class Rule(NamedTuple):
+class YieldingOptions(NamedTuple):
     """Options of a recipe that yield.
 
     Attributes:
@@ -41,7 +42,7 @@ class Rule(NamedTuple):
 def _reads_no_values(draft: Draft) -> bool:
     name = with_options(draft.credit, {})[0]
     columns = credit.needed_columns(name, draft.within_turn)
-    return not {*critic_facts(draft.critic).columns} & {*columns}
+    return not {*critic_facts(draft.critic).supplies} & {*columns}
 
 
 def _takes_no_trees(draft: Draft) -> bool:
@@ -51,17 +52,21 @@ def _takes_no_trees(draft: Draft) -> bool:
 
 _MOVING_REFERENCE = ("sync_ref_model", "ref_model_sync_steps", "ref_model_mixup_alpha")
 RULES = (
-    Rule(("roles",), _MOVING_REFERENCE, lambda draft: draft.roles),
-    Rule(("lora_r",), _MOVING_REFERENCE, lambda draft: True),
-    Rule(
+    YieldingOptions(("roles",), _MOVING_REFERENCE, lambda draft: draft.roles),
+    YieldingOptions(("lora_r",), _MOVING_REFERENCE, lambda draft: True),
+    YieldingOptions(
         ("beta", "losses"), _MOVING_REFERENCE, lambda draft: not draft.reads_reference
     ),
-    Rule(("credit",), ("critic", "critic_args"), _reads_no_values),
-    Rule(("credit",), ("branch",), _takes_no_trees),
-    Rule(("agent",), ("branch",), lambda draft: draft.agent),
-    Rule(("branch",), ("flat_groups", "max_replays"), lambda draft: draft.branch),
-    Rule(("branch",), ("oversample",), lambda draft: draft.branch),
-    Rule(("asynchronous",), ("max_replays",), lambda draft: draft.asynchronous),
+    YieldingOptions(("credit",), ("critic", "critic_args"), _reads_no_values),
+    YieldingOptions(("credit",), ("branch",), _takes_no_trees),
+    YieldingOptions(("agent",), ("branch",), lambda draft: draft.agent),
+    YieldingOptions(
+        ("branch",), ("flat_groups", "max_replays"), lambda draft: draft.branch
+    ),
+    YieldingOptions(("branch",), ("oversample",), lambda draft: draft.branch),
+    YieldingOptions(
+        ("asynchronous",), ("max_replays",), lambda draft: draft.asynchronous
+    ),
 )
 _REPLY_OPTIONS = ("games", "reply_format", "vocab_size", "warm_start_games")
 _BATCH_OPTIONS = (
@@ -100,7 +105,9 @@ def drop_yielding_options(
             if rule.conflicts(_draft(settings)):
                 for name in {*rule.losers} - {*overrides}:
                     settings.pop(name, None)
-                notes.append(f"note: --{winners[0]} leaves out the recipe's {main}")
+                notes.append(
+                    f"note: {typed_name(winners[0]).rstrip('=')} leaves out the recipe's {main}"
+                )
         if {*_BATCH_OPTIONS} & {*overrides}:
             notes += _fit_batches(settings, overrides)
     return settings, notes

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from arena_trainers.lm.backends.server import Server, ServerError
+from arena_trainers.lm.backends.server import JSONServer, ServerError
 from arena_trainers.runs.checks.machine import Machine, machine_of
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.settings import Draft
@@ -28,7 +28,7 @@ HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Command:
+class GPUCommand:
     """A command with the GPUs that it sees.
 
     Attributes:
@@ -74,7 +74,7 @@ def server_of_machine(
     args: Draft,
     gpus: Sequence[str] | None,
     serve: Sequence[str] = SERVE,
-) -> Command:
+) -> GPUCommand:
     """The command of the server."""
     machine = machine_of(job.machine)
     words = [sys.executable, *serve, job.model, "--start", "--host", HOST]
@@ -84,7 +84,7 @@ def server_of_machine(
     words += ["--", "--tensor-parallel-size", str(machine.server)]
     if args.vllm_max_model_length:
         words += ["--max-model-len", str(args.vllm_max_model_length)]
-    return Command(words, gpus and gpus[: machine.server])
+    return GPUCommand(words, gpus and gpus[: machine.server])
 
 
 def training_of_machine(
@@ -93,7 +93,7 @@ def training_of_machine(
     arguments: Sequence[str],
     gpus: Sequence[str] | None,
     train: Sequence[str] = TRAIN,
-) -> Command:
+) -> GPUCommand:
     """The command that starts the processes that train.
 
     Args:
@@ -117,12 +117,12 @@ def training_of_machine(
         words += ["--main_process_port", "0"]
     is_module = train[0] == "-m"
     words += ["-m", *train[1:]] if is_module else list(train)
-    return Command([*words, *arguments], gpus and gpus[machine.server :])
+    return GPUCommand([*words, *arguments], gpus and gpus[machine.server :])
 
 
 def run(
-    server: Command | None,
-    training: Command,
+    server: GPUCommand | None,
+    training: GPUCommand,
     url: str,
     log: Path,
     say: Callable[[str], object],
@@ -143,7 +143,7 @@ def run(
 
 @contextmanager
 def _serving(
-    server: Command | None, url: str, log: Path, say: Callable[[str], object]
+    server: GPUCommand | None, url: str, log: Path, say: Callable[[str], object]
 ) -> Iterator[None]:
     """Within this context a server answers at the URL.
 
@@ -178,7 +178,7 @@ def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     began = time.monotonic()
     while True:
         try:
-            Server(url, timeout=10.0).get("/health")
+            JSONServer(url, timeout=10.0).get("/health")
         except ServerError:
             seconds = time.monotonic() - began
             if process.poll() is not None or seconds > SECONDS:

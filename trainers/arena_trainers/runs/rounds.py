@@ -21,18 +21,19 @@ from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.runs.checks.lengths import longest_replies
 from arena_trainers.runs.checks.rounds import (
-    check_policies,
+    check_round_policies,
     check_stages,
     try_selectors,
 )
 from arena_trainers.runs.folder import CONFIG, RESULTS, START, check_new, write_config
+from arena_trainers.runs.mappings import nested
 from arena_trainers.runs.recipe import load_recipe
 from arena_trainers.runs.results.rounds import (
     CURVES,
     read_score,
     round_entry,
     rounds_figure,
-    rounds_table,
+    scores_table,
 )
 from arena_trainers.runs.round_settings import ADAPTER_OPTIONS, RoundStages, read_loop
 from arena_trainers.runs.round_stages import (
@@ -72,7 +73,7 @@ class Rounds(Run):
         self.job, self.args = build_configs(options, str(self.folder))
         is_tiny = self.job.model == "tiny"
         self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
-        check_policies(self.loop, self.plans)
+        check_round_policies(self.loop, self.plans)
         self.stages_with_options = self._checked_stages(options)
         try_selectors(self.stages_with_options, self.plans)
         self.model = None if is_tiny else model_folder(self.job.model)
@@ -106,7 +107,7 @@ class Rounds(Run):
         ]
 
     def config(self) -> str:
-        return yaml.safe_dump(self.settings, sort_keys=False)
+        return yaml.safe_dump(nested(self.settings), sort_keys=False)
 
     def check_files(self) -> None:
         """Writes the new number of rounds; checks the start."""
@@ -161,7 +162,7 @@ class Rounds(Run):
         self.results = {"games": games, "best": best["model"], "rounds": rounds}
         write_json(folder / RESULTS, self.results)
         rounds_figure(rounds).savefig(folder / CURVES, format="png", dpi=120)
-        self.console.print(rounds_table(", ".join(games), rounds, best))
+        self.console.print(scores_table(", ".join(games), rounds, best))
         self.say(f"results are in {folder}; the best model is {folder / best['model']}")
 
     def _round(self, number: int) -> Path:

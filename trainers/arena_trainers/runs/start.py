@@ -14,7 +14,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from arena_trainers.data import Example, legal_play, solver_replies
+from arena_trainers.data import Example, legal_play, solver_examples
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.offline.warm_start import warm_start
@@ -156,7 +156,7 @@ def _examples(
     num, seed = job.warm_start_episodes, args.seed
     if job.warm_start_teacher is None:
         return legal_play(makers, num, seed)
-    return solver_replies(makers, make_policy(job.warm_start_teacher), num, seed)
+    return solver_examples(makers, make_policy(job.warm_start_teacher), num, seed)
 
 
 @contextmanager

@@ -65,7 +65,7 @@ def check_credit(
     functions = {} if functions is None else functions
     credit.check_credit_options(args.credit, args.credit_args)
     check_discounts(args)
-    by_critic = critic_facts(args.critic).columns
+    by_critic = critic_facts(args.critic).supplies
     trainer_columns = {*PROVIDED, *by_critic}
     check_functions(functions, trainer_columns)
     try_functions({**functions, **parts_of(args.rewards)}, games, args)

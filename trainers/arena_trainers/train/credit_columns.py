@@ -58,8 +58,8 @@ CRITICS = (
 ABSENT = {
     "value": f"{CRITICS}, or {FUNCTION}",
     "next_value": CRITICS,
-    "action_value": "set critic='exact', for games that can be enumerated, or "
-    f"'utterances', or {FUNCTION}",
+    "action_value": "set critic='features', or 'exact' for games that can be enumerated, or "
+    f"'tokens' or 'utterances', or {FUNCTION}",
     "tokens.value": "set critic='tokens'",
     **dict.fromkeys(BRANCH_COLUMNS, "episodes do not branch; set branch"),
     "stratum": f"games define no strata; {FUNCTION}",
@@ -93,7 +93,7 @@ def check_credit_columns(
         )
     )
     provided = (*PROVIDED, *functions)
-    supplied = critic_facts(args.critic).columns
+    supplied = critic_facts(args.critic).supplies
     provided += supplied
     if args.branch is not None:
         _check_branch(args, read_columns)

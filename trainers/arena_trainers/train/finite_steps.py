@@ -11,7 +11,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from arena_trainers.finite import ADVICE, Diverged, check_weights
+from arena_trainers.finite import ADVICE, Diverged, check_finite_weights
 from arena_trainers.train.trained_weights import MovedWeights, prepare_weights
 
 
@@ -77,7 +77,9 @@ class FiniteSteps(Trainer):
     def check_weights(self) -> None:
         """Raises Diverged if a weight is not finite."""
         parameters: Any = self.model.named_parameters()  # type: ignore[union-attr] # there is one
-        check_weights(parameters, f"the model after step {self.state.global_step}")
+        check_finite_weights(
+            parameters, f"the model after step {self.state.global_step}"
+        )
 
 
 class _BeforeUpdate(TrainerCallback):

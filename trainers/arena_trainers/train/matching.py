@@ -16,11 +16,12 @@ from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking import (
     SELF,
+    EpisodeReturns,
     Match,
     Matchmaker,
-    Result,
     Seats,
     Start,
+    against,
     snapshot_step,
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
@@ -35,7 +36,7 @@ from arena_wrappers.records import write_whole
 MATCHMAKING_FILE = "matchmaking.json"  # of a checkpoint
 TRAIN, MATCHES, EVAL = range(3)  # what the choices are drawn for
 
-Key = tuple[int, int]  # index of the game, and seed: the same for a group
+GroupKey = tuple[int, int]  # index of the game, and seed: the same for a group
 
 
 class Snapshot(NamedTuple):
@@ -104,11 +105,11 @@ class Matching:
             purpose: `TRAIN` or `EVAL`.
         """
         plans, matchmaker = self.games.plans, self.games.matchmaker
-        keys: list[Key] = [(row["game"], int(row["seed"])) for row in starts]
+        keys: list[GroupKey] = [(row["game"], int(row["seed"])) for row in starts]
         seats_by_start = {key: tuple(plans[key[0]].seats or ()) for key in keys}
         if matchmaker is not None:
             self._advance(matchmaker, step)
-            new_keys = [k for k in gather_object(keys) if plans[k[0]].seats is None]
+            new_keys = [k for k in gather_object(keys) if plans[k[0]].is_matched]
             new_keys = list(dict.fromkeys(new_keys))
             new_starts = [
                 Start(plans[game].name, plans[game].game.num_players, seed)
@@ -120,6 +121,12 @@ class Matching:
                 new_keys, new_starts, assignments, strict=True
             ):
                 seats_by_start[key] = self._checked(seats, start)
+        for game, seed in dict.fromkeys(keys):
+            if (opponent := plans[game].opponent) is not None:
+                start = Start(plans[game].name, plans[game].game.num_players, seed)
+                # of the start alone, so that all processes draw the same seat
+                rng = np.random.default_rng([self.args.seed, seed, purpose])
+                seats_by_start[game, seed] = against(opponent, start, rng)
         return [seats_by_start[key] for key in keys]
 
     def policies(self, seats: Seats) -> list[Policy]:
@@ -138,11 +145,13 @@ class Matching:
         if matchmaker is None:
             return
         results = [
-            Result(plans[game].name, policies, tuple(episode.returns))
+            EpisodeReturns(plans[game].name, policies, tuple(episode.returns))
             for episode, game, policies in zip(episodes, games, seats, strict=True)
-            if episode.parent is None and plans[game].seats is None
+            if episode.parent is None and plans[game].is_matched
         ]
-        matchmaker.update([Result(*result) for result in gather_object(results)], step)
+        matchmaker.update(
+            [EpisodeReturns(*result) for result in gather_object(results)], step
+        )
 
     @property
     def files(self) -> list[Path]:
@@ -235,9 +244,9 @@ class Matching:
 
     def _play_matches(self, matchmaker: Matchmaker, step: int) -> None:
         matches = matchmaker.matches(step)
-        plans = {plan.name: plan for plan in self.games.plans if plan.seats is None}
+        plans = {plan.name: plan for plan in self.games.plans if plan.is_matched}
         rng = np.random.default_rng([self.args.seed, step, MATCHES])
-        numbered_results: list[tuple[int, Result]] = []
+        numbered_results: list[tuple[int, EpisodeReturns]] = []
         match_seeds = _match_seeds(matches, rng)
         for number, (match, seeds) in enumerate(zip(matches, match_seeds, strict=True)):
             process = number % self.accelerator.num_processes
@@ -250,12 +259,15 @@ class Matching:
                 on_error="raise",
             )
             numbered_results += [
-                (number, Result(match.game, match.seats, tuple(episode.returns)))
+                (
+                    number,
+                    EpisodeReturns(match.game, match.seats, tuple(episode.returns)),
+                )
                 for episode in episodes
             ]
         if matches:
             results = sorted(gather_object(numbered_results), key=lambda pair: pair[0])
-            matchmaker.update([Result(*result) for _, result in results], step)
+            matchmaker.update([EpisodeReturns(*result) for _, result in results], step)
 
     def _policy(self, spec: str) -> Policy:
         step = snapshot_step(spec)

@@ -9,13 +9,15 @@ from transformers import TrainerCallback
 from transformers.trainer_callback import TrainerState
 
 from arena_credit import Credit, TurnBatch
+from arena_trainers.engines.protocols import WeightSender
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.clock import Clock
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.records import SelectedTurns
-from arena_trainers.train.rollout.player import Player
+from arena_trainers.train.rollout.player import RolloutPlayer
 from arena_trainers.train.rows import TrainingRow
+from arena_trainers.train.score.reference_memo import ReferenceMemo
 from arena_trainers.train.score.scores import TokenScores
 from arena_wrappers import Episode, Policy
 
@@ -59,7 +61,7 @@ class LatestPlay(Protocol):
         ...
 
 
-class Scorer(Protocol):
+class RowScorer(Protocol):
     """Scores rows, in chunks that fit into memory: `Forward`."""
 
     max_tokens: int
@@ -83,7 +85,7 @@ class ScoringLoop(TrainingLoop, Protocol):
     policy: LMPolicy
 
     @property
-    def forward(self) -> Scorer:
+    def forward(self) -> RowScorer:
         """Runs rows through the model."""
         ...
 
@@ -109,6 +111,7 @@ class ReferenceLoop(ScoringLoop, LatestPlay, RowFormat, Protocol):
     """A run with a reference model, or an adapter whose base is the reference."""
 
     ref_model: Any
+    reference_memo: ReferenceMemo | None
 
 
 class CorrectedLoop(Protocol):
@@ -209,7 +212,7 @@ class RowChecker(Protocol):
         ...
 
 
-class HeadScorer(Scorer, Protocol):
+class HeadScorer(RowScorer, Protocol):
     """Scores rows, and gives values of the last hidden states."""
 
     head: Callable[[torch.Tensor], torch.Tensor] | None
@@ -253,24 +256,13 @@ class LearnerLoop(ScoringLoop, Protocol):
         ...
 
 
-class WeightSender(Protocol):
-    """Gives a server the weights of a folder."""
-
-    def begin(self, step: int) -> None:
-        """Sends all weights of a step."""
-        ...
-
-    def take(self, folder: Any) -> None:
-        """Sends the weights."""
-        ...
-
-
 class PlayingLoop(TrainingLoop, Protocol):
     """A run whose batches may be played beside training."""
 
     policy: LMPolicy
     games: PreparedGames
     agent: Callable[[Policy], Policy] | None
-    player: Player
+    player: RolloutPlayer
     clock: Clock
     sender: WeightSender  # where a server plays
+    model_wrapped: Any

@@ -15,7 +15,7 @@ check_version("gem-llm", "gem", "0.1", "0.2")
 from gem.core import Env  # noqa: E402  # after the check
 from gem.envs.registration import register  # noqa: E402
 
-from arena_wrappers.play import Opponents, Seat, SeatSession  # noqa: E402
+from arena_wrappers.play import Opponents, SeatChoice, SeatSession  # noqa: E402
 from arena_wrappers.prompts import find_reply_format  # noqa: E402
 
 
@@ -44,7 +44,7 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
     def __init__(
         self,
         game: str,
-        seat: Seat = 0,
+        seat: SeatChoice = 0,
         opponents: Opponents = "random",
         reply_format: str = "boxed",
         seed: int | None = None,

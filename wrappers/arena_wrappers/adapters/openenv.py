@@ -20,7 +20,7 @@ from openenv.core.env_server.types import (  # noqa: E402
     State,
 )
 
-from arena_wrappers.play import Opponents, Seat, SeatSession  # noqa: E402
+from arena_wrappers.play import Opponents, SeatChoice, SeatSession  # noqa: E402
 from arena_wrappers.policies import SharedPolicy  # noqa: E402
 from arena_wrappers.prompts import Message, find_reply_format  # noqa: E402
 
@@ -80,7 +80,7 @@ class Served(Environment):  # type: ignore[misc]
     def __init__(
         self,
         game: str,
-        seat: Seat | None = None,
+        seat: SeatChoice | None = None,
         opponents: Opponents = "random",
         reply_format: str = "answer",
         **params: Any,
@@ -144,7 +144,7 @@ MAX_SECONDS = 120.0  # that a call of an opponent waits for those of other sessi
 
 def environment_maker(
     game: str,
-    seat: Seat | None = None,
+    seat: SeatChoice | None = None,
     opponents: Opponents = "random",
     reply_format: str = "answer",
     **params: Any,

@@ -17,10 +17,10 @@ from arena_wrappers.play import (
     EnvFn,
     NoReplyError,
     Opponents,
-    Seat,
+    SeatChoice,
     SeatSession,
+    conversation_prompts,
     stream_plans,
-    transcript,
 )
 from arena_wrappers.policies import Policy
 from arena_wrappers.prompts import InvalidReply, Message
@@ -93,7 +93,7 @@ class rollout_func:  # named as TRL's argument
         timeout: float | None = None,
     ) -> None:
         self.session = SeatSession(
-            game, [seat], opponents, prompt=transcript(game), timeout=timeout
+            game, [seat], opponents, prompt=conversation_prompts(game), timeout=timeout
         )
         self.make_policy, self.seat, self.timeout = policy, seat, timeout
         self._trainer: RolloutTrainer | None = None
@@ -298,7 +298,7 @@ class SeatTools:
 
 def seat_tools(
     game: str | AnyGame,
-    seat: Seat = 0,
+    seat: SeatChoice = 0,
     opponents: Opponents = "random",
     **params: Any,
 ) -> Callable[[], SeatTools]:

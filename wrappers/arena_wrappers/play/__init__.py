@@ -4,7 +4,6 @@ from arena_wrappers.play.asking import NoReplyError as NoReplyError
 from arena_wrappers.play.asking import ask as ask
 from arena_wrappers.play.asking import ask_async as ask_async
 from arena_wrappers.play.asking import checked_timeout as checked_timeout
-from arena_wrappers.play.asking import is_async as is_async
 from arena_wrappers.play.branching import Branching as Branching
 from arena_wrappers.play.episodes import EnvCache as EnvCache
 from arena_wrappers.play.episodes import EnvCaches as EnvCaches
@@ -23,7 +22,7 @@ from arena_wrappers.play.replay import ending as ending
 from arena_wrappers.play.replay import final_state as final_state
 from arena_wrappers.play.replay import game_of as game_of
 from arena_wrappers.play.replay import next_state as next_state
-from arena_wrappers.play.replay import readable as readable
+from arena_wrappers.play.replay import readable_episode as readable_episode
 from arena_wrappers.play.replay import recorded_steps as recorded_steps
 from arena_wrappers.play.replay import replay as replay
 from arena_wrappers.play.replay import tell_people as tell_people
@@ -31,9 +30,9 @@ from arena_wrappers.play.replay import turn_states as turn_states
 from arena_wrappers.play.seat_env import SeatEnv as SeatEnv
 from arena_wrappers.play.seat_env import make_seat_env as make_seat_env
 from arena_wrappers.play.seats import Opponents as Opponents
-from arena_wrappers.play.seats import Seat as Seat
+from arena_wrappers.play.seats import SeatChoice as SeatChoice
 from arena_wrappers.play.seats import bot_of as bot_of
 from arena_wrappers.play.session import SeatSession as SeatSession
-from arena_wrappers.play.session import transcript as transcript
+from arena_wrappers.play.session import conversation_prompts as conversation_prompts
 from arena_wrappers.play.wrapper import MAX_REFUSED as MAX_REFUSED
 from arena_wrappers.play.wrapper import PromptWrapper as PromptWrapper

@@ -81,7 +81,7 @@ def replay(
     return again
 
 
-def readable(episode: Episode, game: AnyGame) -> Episode:
+def readable_episode(episode: Episode, game: AnyGame) -> Episode:
     """The episode; lost if it was read from a file and its language game cannot read the actions.
 
     Where actions are listed, a record holds their numbers, which always can be read.

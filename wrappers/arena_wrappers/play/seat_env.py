@@ -32,7 +32,7 @@ from arena_wrappers.play.asking import ask
 from arena_wrappers.play.episodes import turn_of
 from arena_wrappers.play.seats import (
     Opponents,
-    Seat,
+    SeatChoice,
     bot_of,
     checked_opponents,
     checked_sample,
@@ -92,7 +92,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
     def __init__(
         self,
         env_fn: Callable[[], GameEnv],
-        seat: Seat,
+        seat: SeatChoice,
         opponents: Opponents,
         reply: Literal["action", "text"] = "action",
         part: str | None = None,
@@ -331,7 +331,7 @@ def _check_names(game: str, params: Mapping[str, Any]) -> None:
 
 def make_seat_env(
     game: str | AnyGame,
-    seat: Seat = 0,
+    seat: SeatChoice = 0,
     opponents: Opponents = "random",
     observation: Content | Literal["array"] | None = None,
     reply: Literal["action", "text"] = "action",

@@ -143,4 +143,4 @@ def outcome_of(env: GameEnv) -> dict[str, Any]:
     }
 
 
-Seat = int | Literal["random"]
+SeatChoice = int | Literal["random"]

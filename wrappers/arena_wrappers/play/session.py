@@ -30,7 +30,7 @@ from arena_wrappers.policies import (
 from arena_wrappers.prompts import InvalidReply, Message
 from arena_wrappers.records import Episode, Turn
 
-Seats = int | Literal["random", "all"] | Sequence[int]
+SeatChoices = int | Literal["random", "all"] | Sequence[int]
 
 NO_EPISODE = "no episode is running: call reset()"
 
@@ -69,7 +69,7 @@ class SeatSession:
     def __init__(
         self,
         game: str | AnyGame | EnvFn,
-        seat: Seats = 0,
+        seat: SeatChoices = 0,
         opponents: Opponents = "random",
         *,
         prompt: Mapping[str, Any] | None = None,
@@ -99,7 +99,7 @@ class SeatSession:
     def reset(
         self,
         seed: int | None = None,
-        seat: Seats | None = None,
+        seat: SeatChoices | None = None,
         opponents: Opponents | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> list[Message]:
@@ -319,7 +319,7 @@ class SeatSession:
         self._ended = live.is_over and any(t.seat in seats for t in live.turns)
         return self._play_opponents(live)
 
-    def _choose(self, seat: Seats, opponents: Opponents) -> None:
+    def _choose(self, seat: SeatChoices, opponents: Opponents) -> None:
         """Checks and sets seats and opponents."""
         num_players = len(self.agents)
         self._draws = isinstance(seat, str) and seat == "random"
@@ -394,7 +394,7 @@ class SeatSession:
         return info
 
 
-def transcript(game: str | AnyGame | EnvFn) -> dict[str, Any] | None:
+def conversation_prompts(game: str | AnyGame | EnvFn) -> dict[str, Any] | None:
     """The prompts of an id where a seat is one conversation; a function has its own."""
     return {"history": "transcript", "penalty": 0.5} if isinstance(game, str) else None
 

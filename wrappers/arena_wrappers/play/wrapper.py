@@ -17,14 +17,14 @@ from arena_envs.game import (
 )
 from arena_wrappers.prompts import (
     PROMPT_OPTIONS,
-    History,
+    HistoryMode,
     InvalidReply,
     Message,
     Parsing,
     PromptOptions,
     Seating,
     SeatOptions,
-    View,
+    SeatView,
     ask_again,
     author_message,
     options_by_seat,
@@ -92,7 +92,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.parsing`.
         seats: options of some seats, by number: `PromptOptions`, or a mapping of their
             fields. They override those of policies.
-        **words: persona, language, system, turn and again, as in `PromptOptions`.
+        **words: persona, language, system, turn, again, date and shuffle, as in `PromptOptions`.
 
     Raises:
         TypeError: `env` is not a `GameEnv`.
@@ -105,7 +105,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self,
         env: GameEnv,
         reply_format: str = "answer",
-        history: History = "state",
+        history: HistoryMode = "state",
         rules: bool = True,
         show_legal_actions: bool = True,
         on_invalid: OnInvalid = "forfeit",
@@ -288,8 +288,9 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def __copy__(self) -> "PromptWrapper":
         return self.clone()
 
-    def _view(self, seat: int) -> View:
-        return self._seating.view(self.env.game, self.env.game_state, seat)
+    def _view(self, seat: int) -> SeatView:
+        seed = self._seed or 0
+        return self._seating.view(self.env.game, self.env.game_state, seat, seed)
 
     def _play(
         self,

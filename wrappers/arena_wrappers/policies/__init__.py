@@ -3,14 +3,13 @@
 from arena_wrappers.policies.agents import AgentPolicy as AgentPolicy
 from arena_wrappers.policies.agents import Ask as Ask
 from arena_wrappers.policies.agents import Asks as Asks
-from arena_wrappers.policies.agents import AsyncAgentPolicy as AsyncAgentPolicy
 from arena_wrappers.policies.agents import Rollouts as Rollouts
 from arena_wrappers.policies.agents import Scorer as Scorer
 from arena_wrappers.policies.agents import SolverValues as SolverValues
 from arena_wrappers.policies.agents import TurnView as TurnView
 from arena_wrappers.policies.agents import add_instruction as add_instruction
 from arena_wrappers.policies.agents import agents as agents
-from arena_wrappers.policies.agents import quoted as quoted
+from arena_wrappers.policies.agents import quoted_reply as quoted_reply
 from arena_wrappers.policies.agents import roles as roles
 from arena_wrappers.policies.agents import scorers as scorers
 from arena_wrappers.policies.arrays import ArrayPolicy as ArrayPolicy
@@ -19,7 +18,7 @@ from arena_wrappers.policies.basic import FunctionPolicy as FunctionPolicy
 from arena_wrappers.policies.basic import RandomPolicy as RandomPolicy
 from arena_wrappers.policies.basic import ScoringBotPolicy as ScoringBotPolicy
 from arena_wrappers.policies.basic import ScriptedPolicy as ScriptedPolicy
-from arena_wrappers.policies.by_name import Maker as Maker
+from arena_wrappers.policies.by_name import PolicyMaker as PolicyMaker
 from arena_wrappers.policies.by_name import as_policy as as_policy
 from arena_wrappers.policies.by_name import check_names_game as check_names_game
 from arena_wrappers.policies.by_name import make_policy as make_policy
@@ -37,6 +36,7 @@ from arena_wrappers.policies.protocol import ScoringPolicy as ScoringPolicy
 from arena_wrappers.policies.protocol import TurnRequest as TurnRequest
 from arena_wrappers.policies.protocol import addressed as addressed
 from arena_wrappers.policies.protocol import forget_episodes as forget_episodes
+from arena_wrappers.policies.protocol import is_async as is_async
 from arena_wrappers.policies.protocol import own_prompt as own_prompt
 from arena_wrappers.policies.protocol import turn_seed as turn_seed
 from arena_wrappers.policies.shared import SharedPolicy as SharedPolicy

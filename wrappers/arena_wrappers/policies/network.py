@@ -33,7 +33,7 @@ class Unreachable(ConnectionError):
     """No connection could be made."""
 
 
-class Stopped(Exception):
+class CallCancelled(Exception):
     """The call was cancelled."""
 
 
@@ -164,13 +164,13 @@ class Connection:
         except BaseException:
             self.close()
             if self._stopped.is_set():
-                raise Stopped from None
+                raise CallCancelled from None
             raise
 
     def pause(self, seconds: float) -> None:
         """Waits; raises Stopped if `stop` is called."""
         if self._stopped.wait(seconds):
-            raise Stopped
+            raise CallCancelled
 
     def begin(self) -> None:
         """Begins another request, which `stop` then ends."""
@@ -198,7 +198,7 @@ class Connection:
                 line.close()
                 raise Unreachable(getattr(error, "strerror", None) or error) from error
         if self._stopped.is_set():
-            raise Stopped
+            raise CallCancelled
         line.sock.settimeout(line.timeout)
         sock: socket.socket = line.sock
         return sock

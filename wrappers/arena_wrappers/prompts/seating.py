@@ -17,7 +17,7 @@ MAX_OUTCOMES = 20  # remembered of a view
 MAX_SHORT = 100  # characters of a reply whose outcome is remembered
 
 
-class View(NamedTuple):
+class SeatView(NamedTuple):
     """What a seat sees in a state.
 
     Attributes:
@@ -61,7 +61,7 @@ class Seating:
         default: PromptOptions,
         fixed: Mapping[int, PromptOptions],
         num_players: int,
-        memory: dict[tuple[int, PromptOptions], dict[Any, View]] | None = None,
+        memory: dict[tuple[int, PromptOptions], dict[Any, SeatView]] | None = None,
     ) -> None:
         self.default, self.fixed = default, fixed
         self.options = [fixed.get(seat, default) for seat in range(num_players)]
@@ -73,21 +73,24 @@ class Seating:
         ]
 
     def __getstate__(self) -> dict[str, Any]:
-        views: list[dict[Any, View]] = [{} for _ in self._views]
+        views: list[dict[Any, SeatView]] = [{} for _ in self._views]
         return {**self.__dict__, "_memory": {}, "_views": views, "_rules": {}}
 
-    def view(self, game: AnyGame, state: AnyState, seat: int) -> View:
-        """The view of a seat in a state; cached."""
+    def view(
+        self, game: AnyGame, state: AnyState, seat: int, seed: int = 0
+    ) -> SeatView:
+        """The view of a seat in a state, in an episode with this seed; cached."""
         views = self._views[seat]
-        view = views.get(state)
+        key = (state, seed) if self.options[seat].shuffle else state
+        view = views.get(key)
         if view is None:
             if len(views) >= MAX_VIEWS:
                 views.clear()
             rules = self._rules.get(seat) or self._rules.setdefault(
                 seat, game.rules(seat)
             )
-            prompt = messages(game, state, seat, self.options[seat], rules)
-            view = views[state] = View(prompt, legal_texts(game, state), {})
+            prompt = messages(game, state, seat, self.options[seat], rules, seed)
+            view = views[key] = SeatView(prompt, legal_texts(game, state), {})
         return view
 
     def with_policy_options(

@@ -9,16 +9,16 @@ from typing import NamedTuple
 from arena_envs.game import AnyGame, bounds_of, check_bool, check_number
 from arena_trainers.data.arguments import Policies, check_share, seeded_integer
 from arena_trainers.data.recorded_play import (
-    Trajectory,
+    RecordedTrajectory,
     completions,
     conversations,
     games_of,
     have_same_prompt,
     is_legal,
     pieces_of,
+    recorded_trajectories,
     row_facts,
     rules_key,
-    trajectories,
 )
 from arena_trainers.data.rows import Completion, Dropped, Pair
 from arena_wrappers import (
@@ -31,7 +31,7 @@ class _Scored(NamedTuple):
 
     score: float
     lot: int
-    trajectory: Trajectory
+    trajectory: RecordedTrajectory
 
 
 def wins(
@@ -66,7 +66,7 @@ def wins(
     check_bool("weighted", weighted)
     if top is not None:
         check_share("top", top)
-    seats = trajectories(episodes, policies)
+    seats = recorded_trajectories(episodes, policies)
     games = games_of(episodes)
     limit = 0.0 if above is None else above
     check_number("above", limit)
@@ -86,31 +86,31 @@ def wins(
 
 
 def _top_of_each_seat(
-    seats: Sequence[Trajectory], top: float, seed: int
-) -> list[Trajectory]:
+    seats: Sequence[RecordedTrajectory], top: float, seed: int
+) -> list[RecordedTrajectory]:
     """The share of the highest returns of each game and seat."""
-    pools: dict[Hashable, list[Trajectory]] = {}
+    pools: dict[Hashable, list[RecordedTrajectory]] = {}
     for trajectory in seats:
         pools.setdefault(_pool_key(trajectory), []).append(trajectory)
-    selected: list[Trajectory] = []
+    selected: list[RecordedTrajectory] = []
     for pool in pools.values():
         pool.sort(key=lambda trajectory: (-trajectory.value, _lot(trajectory, seed)))
         selected += pool[: math.ceil(top * len(pool))]
     return selected
 
 
-def _pool_key(trajectory: Trajectory) -> Hashable:
+def _pool_key(trajectory: RecordedTrajectory) -> Hashable:
     """The game with its parameters, and the seat."""
     return (*rules_key(trajectory.episode), trajectory.seat)
 
 
-def _lot(trajectory: Trajectory, seed: int) -> int:
+def _lot(trajectory: RecordedTrajectory, seed: int) -> int:
     """Decides between equal returns."""
     replies = [turn.reply for turn in trajectory.turns]
     return seeded_integer(seed, trajectory.start, trajectory.episode.sample, replies)
 
 
-def _share(trajectory: Trajectory, game: AnyGame) -> float:
+def _share(trajectory: RecordedTrajectory, game: AnyGame) -> float:
     """The return on the scale from the game's lowest (0) to its highest return (1)."""
     low, high = bounds_of(game)
     return (trajectory.value - low) / (high - low)
@@ -150,7 +150,7 @@ def best_of_group(
     check_number("lambda_tokens", lambda_tokens, 0)
     games = games_of(episodes)
     pools: dict[Hashable, list[_Scored]] = {}
-    seats = trajectories(episodes, policies)
+    seats = recorded_trajectories(episodes, policies)
     for _, members in groupby(seats, attrgetter("start")):
         group = list(members)
         if len(group) == 1:
@@ -174,7 +174,7 @@ def best_of_group(
 
 
 def _scored(
-    group: Sequence[Trajectory], game: AnyGame, lambda_tokens: float, seed: int
+    group: Sequence[RecordedTrajectory], game: AnyGame, lambda_tokens: float, seed: int
 ) -> list[_Scored]:
     """Each trajectory of a group with its R, and a draw that decides between equal ones."""
     costs = [_num_tokens(trajectory) if lambda_tokens else 0 for trajectory in group]
@@ -186,7 +186,7 @@ def _scored(
     return scored
 
 
-def _num_tokens(trajectory: Trajectory) -> int:
+def _num_tokens(trajectory: RecordedTrajectory) -> int:
     for turn in trajectory.turns:
         if turn.token_ids is None:
             raise ValueError(
@@ -220,8 +220,8 @@ def outcome_pairs(
         policies: names of those who learn; None for all.
     """
     check_number("margin", margin, 0)
-    groups: dict[Hashable, list[Trajectory]] = {}
-    for trajectory in trajectories(episodes, policies):
+    groups: dict[Hashable, list[RecordedTrajectory]] = {}
+    for trajectory in recorded_trajectories(episodes, policies):
         prompt = tuple(message["content"] for message in trajectory.turns[0].messages)
         groups.setdefault((trajectory.start, prompt), []).append(trajectory)
     for group in groups.values():
@@ -240,7 +240,7 @@ def outcome_pairs(
                 yield Dropped(f"return not more than {margin:g} below the best")
 
 
-def _pair(best: Trajectory, worse: Trajectory) -> Pair | Dropped:
+def _pair(best: RecordedTrajectory, worse: RecordedTrajectory) -> Pair | Dropped:
     """Two conversations, or the first turn in which two trajectories differ."""
     better_turns = next(conversations(best.turns))
     worse_turns = next(conversations(worse.turns))

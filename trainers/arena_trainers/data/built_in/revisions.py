@@ -18,8 +18,8 @@ from arena_trainers.data.recorded_play import (
     conversations,
     is_legal,
     pieces_of,
+    recorded_trajectories,
     row_facts,
-    trajectories,
 )
 from arena_trainers.data.rows import Completion, Dropped, Piece, ReplyPart
 from arena_wrappers import (
@@ -88,7 +88,7 @@ def _corrected_retries(
     episodes: Sequence[Episode], policies: Policies
 ) -> Iterator[Completion | Dropped]:
     """The conversations in which a legal reply follows a refused one in the same state."""
-    for trajectory in trajectories(episodes, policies):
+    for trajectory in recorded_trajectories(episodes, policies):
         for turns in conversations(trajectory.turns):
             before = [
                 turn for turn in trajectory.turns if turn.index == turns[0].index - 1

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from arena_envs.game import check_number
 from arena_trainers.data.arguments import Policies, seeded_integer
 from arena_trainers.data.recorded_play import (
-    Trajectory,
+    RecordedTrajectory,
     is_legal,
     pieces_of,
+    recorded_trajectories,
     row_facts,
-    trajectories,
 )
 from arena_trainers.data.rows import Dropped, Label, Pair
 from arena_wrappers import (
@@ -45,8 +45,8 @@ def feedback_pairs(
         policies: names of those who learn; None for all.
     """
     legal: dict[_Prompt, list[Turn]] = {}
-    refused: dict[_Prompt, list[tuple[Trajectory, Turn]]] = {}
-    for trajectory in trajectories(episodes, policies):
+    refused: dict[_Prompt, list[tuple[RecordedTrajectory, Turn]]] = {}
+    for trajectory in recorded_trajectories(episodes, policies):
         unanswered: list[
             _Prompt
         ] = []  # with refused replies, which wait for a legal one
@@ -117,7 +117,7 @@ def rule_labels(
     """
     if min_reward is not None:
         check_number("min_reward", min_reward)
-    for trajectory in trajectories(episodes, policies):
+    for trajectory in recorded_trajectories(episodes, policies):
         for turn in trajectory.turns:
             label, reason = is_legal(turn), "legal"
             if not label:

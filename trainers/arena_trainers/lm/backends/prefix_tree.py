@@ -10,7 +10,7 @@ Tokens = NDArray[np.int64]
 Slots = NDArray[np.int64]
 
 
-class Node:
+class PrefixNode:
     """A run of tokens that all texts through this node share.
 
     Attributes:
@@ -24,10 +24,10 @@ class Node:
     __slots__ = ("children", "last_use", "parent", "slots", "tokens")
 
     def __init__(
-        self, tokens: Tokens, slots: Slots, parent: "Node | None", last_use: int
+        self, tokens: Tokens, slots: Slots, parent: "PrefixNode | None", last_use: int
     ) -> None:
         self.tokens, self.slots, self.parent = tokens, slots, parent
-        self.children: dict[int, Node] = {}
+        self.children: dict[int, PrefixNode] = {}
         self.last_use = last_use
 
 
@@ -42,14 +42,14 @@ class PrefixTree:
 
     def __init__(self) -> None:
         empty = np.zeros(0, np.int64)
-        self.root = Node(empty, empty, None, 0)
+        self.root = PrefixNode(empty, empty, None, 0)
         self._use = 0
 
     def begin_use(self) -> None:
         """Starts a period of use; nodes used in it count as more recent than all others."""
         self._use += 1
 
-    def find(self, tokens: Tokens) -> tuple[Node, Slots]:
+    def find(self, tokens: Tokens) -> tuple[PrefixNode, Slots]:
         """The node at the end of the longest known prefix of a text, and the slots of the prefix."""
         node, known, parts = self.root, 0, [self.root.slots]
         while known < len(tokens):
@@ -76,7 +76,7 @@ class PrefixTree:
             return
         node, _ = self.find(tokens[:num_known])
         first = int(tokens[num_known])
-        node.children[first] = Node(tokens[num_known:], slots, node, self._use)
+        node.children[first] = PrefixNode(tokens[num_known:], slots, node, self._use)
 
     def evict(self, num: int) -> Iterator[Slots]:
         """Removes least recently used ends of texts, and yields their slots, until `num` are free.
@@ -101,9 +101,11 @@ class PrefixTree:
             if is_leaf and parent.last_use < self._use:
                 heapq.heappush(leaves, (parent.last_use, id(parent), parent))
 
-    def _split(self, node: Node, num: int) -> Node:
+    def _split(self, node: PrefixNode, num: int) -> PrefixNode:
         """Splits a node after `num` tokens; returns the new node of the first ones."""
-        first = Node(node.tokens[:num], node.slots[:num], node.parent, node.last_use)
+        first = PrefixNode(
+            node.tokens[:num], node.slots[:num], node.parent, node.last_use
+        )
         first.parent.children[int(node.tokens[0])] = first  # type: ignore[union-attr]
         node.tokens, node.slots, node.parent = (
             node.tokens[num:],
@@ -113,7 +115,7 @@ class PrefixTree:
         first.children[int(node.tokens[0])] = node
         return first
 
-    def _nodes(self) -> Iterator[Node]:
+    def _nodes(self) -> Iterator[PrefixNode]:
         open_nodes = [self.root]
         while open_nodes:
             node = open_nodes.pop()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from arena_trainers.lm.backends.server import (
     RESTART,
+    JSONServer,
     RequestRefused,
-    Server,
     ServerError,
 )
 
@@ -51,7 +51,7 @@ class ServedModel:
     kind: str = "vllm"
 
 
-def read_served_model(server: Server) -> ServedModel:
+def read_served_model(server: JSONServer) -> ServedModel:
     """The model and the limits of a server.
 
     Raises:
@@ -94,7 +94,7 @@ def read_served_model(server: Server) -> ServedModel:
     return served
 
 
-def _read_sglang_model(server: Server, info: Mapping[str, Any]) -> ServedModel:
+def _read_sglang_model(server: JSONServer, info: Mapping[str, Any]) -> ServedModel:
     """`ServedModel` of an SGLang server, by its documented `server_info`."""
     if not info["enable_deterministic_inference"] or info["dtype"] == "auto":
         raise ServerError(
@@ -124,7 +124,7 @@ def _weight_sums(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def check_shapes(
-    server: Server, served: ServedModel, config: "PreTrainedConfig"
+    server: JSONServer, served: ServedModel, config: "PreTrainedConfig"
 ) -> None:
     """Refuses a server whose model cannot hold the weights of another.
 

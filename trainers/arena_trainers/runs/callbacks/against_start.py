@@ -17,7 +17,8 @@ from transformers import TrainerState
 from arena_eval.confidence_sequences import PLANNED
 from arena_eval.luck import adjusted_returns, helps
 from arena_eval.recorded_luck import LuckCorrections
-from arena_trainers.processes import gather_shares, share_of
+from arena_studio.report.collapse import START_METRIC
+from arena_trainers.processes import gather_shares, process_share
 from arena_trainers.runs.callbacks.measuring import Measuring
 from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import EpisodePlan, Policy, play, play_plans
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.float64]
-
-START_METRIC = "against_start"  # of metrics: arena/<game>/against_start
 
 
 class AgainstStart(Measuring):
@@ -70,7 +69,7 @@ def score_against(
 
     All processes call it, and play their shares.
     """
-    seeds = share_of(range(num_episodes))
+    seeds = process_share(range(num_episodes))
     luck = LuckCorrections(plan.wrapper, learner, "self", knows_seats=False)
     pairs = gather_shares(_values(plan, learner, start, seeds, luck, num_episodes))
     values = np.array([value for value, _ in pairs])

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from arena_envs.extras import import_extra
 from arena_eval.rollouts import Rollout
-from arena_studio.report.episodes import title_of
+from arena_studio.report.episodes import episode_title
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -64,7 +64,7 @@ def traces_of(rollouts: Sequence[Rollout], step: int) -> list[dict[str, Any]]:
                 advantage = sum(advantage) / max(len(advantage), 1)
             metadata = {
                 "step": step,
-                "episode": title_of(episode),
+                "episode": episode_title(episode),
                 "turn": place,
                 "seat": turn.seat,
                 "policy": turn.policy,

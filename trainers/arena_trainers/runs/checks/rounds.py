@@ -127,7 +127,7 @@ def kind_of_rows(selector: str) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def check_policies(loop: Loop, plans: Sequence[GamePlan]) -> None:
+def check_round_policies(loop: Loop, plans: Sequence[GamePlan]) -> None:
     """Raises ValueError for a policy that is unknown or refuses a game."""
     policies = {*loop.evaluate.opponents}
     for stages in loop.stages:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from arena_envs.game import AnyGame
 from arena_envs.solvers import (
     CFRPlus,
-    Key,
+    InfosetKey,
     expected_returns,
     information_states,
     nash_conv,
@@ -56,7 +56,7 @@ class Comparison:
 
 
 def compare_with_equilibrium(
-    name: str, game: AnyGame, policy: Mapping[Key, Sequence[float]]
+    name: str, game: AnyGame, policy: Mapping[InfosetKey, Sequence[float]]
 ) -> Comparison | None:
     """The comparison; None in a game of more than `MAX_COMPARED_STATES` information states.
 

@@ -13,7 +13,7 @@ from arena_eval.baselines import solver_of
 from arena_eval.exploit import Scores, requests_of
 from arena_eval.result_rows import ResultRow, measured, rows_of
 from arena_trainers.matchmaking.protocol import SELF
-from arena_trainers.processes import gather_shares, is_main_process, share_of
+from arena_trainers.processes import gather_shares, is_main_process, process_share
 from arena_trainers.runs.results.equilibrium import Comparison, compare_with_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
@@ -130,9 +130,7 @@ class GameMeter:
         if self.game is None:
             if not self.num_states or not self.exact_states:
                 return None
-            return (
-                f"{subject}: not measured; --exact_states {self.num_states} measures it"
-            )
+            return f"{subject}: not measured; --callbacks exact_states={self.num_states} measures it"
         if self.num_states <= CHEAP_STATES:
             return None
         requests = list(requests_of(self.game, self.options).values())[
@@ -148,7 +146,7 @@ class GameMeter:
         )
         return (
             f"{subject}: about {seconds:,.0f} s each time, {when} training; "
-            "--exact_states 0 measures none"
+            "--callbacks exact_states=0 measures none"
         )
 
     def measure(
@@ -215,7 +213,7 @@ class GameMeter:
 
     def _play(self, policies: Sequence[Policy], num: int) -> list[Episode]:
         """Episodes in the order of their seeds."""
-        seeds = share_of(range(num))
+        seeds = process_share(range(num))
         plans = [EpisodePlan(self.plan.env_fn, policies, seed) for seed in seeds]
         done: dict[int, Episode] = {}
         for index, episode in stream_plans(plans, on_error="raise"):

@@ -1,15 +1,13 @@
 """The metrics file of a run: read, cut at a checkpoint, begun with step 0."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from arena_studio.report.run_files import metric_records
 from arena_trainers.runs.results.measure import Measurement
 from arena_wrappers.records import whole_file
-
-Records = Sequence[Mapping[str, Any]]
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

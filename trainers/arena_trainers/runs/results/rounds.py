@@ -52,7 +52,7 @@ def _figures_of(entry: Mapping[str, Any]) -> dict[str, float]:
     return figures
 
 
-def rounds_table(
+def scores_table(
     title: str, rounds: Sequence[Mapping[str, Any]], best: Mapping[str, Any]
 ) -> Table:
     """The rows and scores of each round, and the best one marked."""

@@ -20,7 +20,7 @@ def outcome_tables(outcome: GameOutcome) -> list[Table]:
     of_report = result_tables({"outcomes": {outcome.name: outcome.to_dict()}})
     tables = [_terminal_table(table) for table in of_report]
     if outcome.comparison is not None:
-        tables.append(comparison_table(outcome.comparison))
+        tables.append(equilibrium_table(outcome.comparison))
     return tables
 
 
@@ -38,7 +38,7 @@ def _terminal_table(texts: TextTable) -> Table:
     return table
 
 
-def comparison_table(comparison: Comparison) -> Table:
+def equilibrium_table(comparison: Comparison) -> Table:
     """The probabilities side by side; of two actions only the second is shown."""
     pair = _only_pair(comparison.decisions)
     subject = f"P({pair[1]})" if pair else "probabilities"

@@ -1,11 +1,6 @@
 """Critics: values of turns or tokens for estimators that read them.
 
-| `critic` | values | options |
-|---|---|---|
-| `features` | of turns, learned from `Game.features` (`FeatureCritic`) | `hidden_size`, `learning_rate`, `num_steps` |
-| `exact` | of turns, by enumeration under the policies that play (`ExactCritic`) | |
-| `tokens` | of tokens, learned from the model's hidden states (`TokenCritic`) | `hidden_size`, `learning_rate`, `loss_weight`, `shared`, `clip` |
-| `utterances` | Q and V of turns, learned from hidden states and a replay buffer (`UtteranceCritic`) | `hidden_size`, `learning_rate`, `num_steps`, `batch_size`, `replay`, `polyak` |
+docs/training.md lists them.
 
 `arena_trainers.train.critics.registry.critics` is their registry: a critic of yours is a class, which gets the
 arguments that it names of `make_critic`, and keeps the promises of `check_critic`.

@@ -9,7 +9,12 @@ from accelerate.utils import broadcast_object_list
 
 from arena_credit import TurnBatch
 from arena_envs.game import AnyGame
-from arena_envs.solvers import InfosetTable, Key, action_values, information_states
+from arena_envs.solvers import (
+    InfosetKey,
+    InfosetTable,
+    action_values,
+    information_states,
+)
 from arena_eval.exploit import tabular
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.config import TurnGRPOConfig
@@ -20,7 +25,7 @@ from arena_wrappers import Policy, PromptOptions
 from arena_wrappers.policies import own_prompt, without_noise
 
 
-class StateValues(NamedTuple):
+class InfosetValues(NamedTuple):
     """Expected return of the seat to move: under its policy, and after each action."""
 
     value: float
@@ -124,7 +129,7 @@ class ExactCritic:
 
     def _table(self, game: int) -> tuple[InfosetTable, list[float]]:
         """Action probabilities of the policies in a game, and their illegal masses."""
-        table: dict[Key, Sequence[float]] = {}
+        table: dict[InfosetKey, Sequence[float]] = {}
         masses: list[float] = []
         policies = self.seats[game]
         for policy in {id(policy): policy for policy in policies}.values():
@@ -142,10 +147,12 @@ class ExactCritic:
         return shared  # type: ignore[no-any-return] # of accelerate
 
 
-def _state_values(game: AnyGame, table: InfosetTable) -> dict[Key, StateValues]:
+def _state_values(
+    game: AnyGame, table: InfosetTable
+) -> dict[InfosetKey, InfosetValues]:
     states = information_states(game, MAX_CRITIC_STATES)
     return {
-        key: StateValues(
+        key: InfosetValues(
             float(np.dot(table[key], values)),
             dict(zip(game.legal_actions(states[key]), values, strict=True)),
         )
@@ -182,10 +189,10 @@ def _check_scoring(policy: Policy, place: str) -> None:
             f"critic='exact' takes policies with action_probs, got {place}"
         )
     options = own_prompt(policy)
-    if options is not None and options.history != "state":
+    if options is not None and not options.is_of_state:
         raise ValueError(
-            f"critic='exact' takes history 'state', got {place} with "
-            f"{options.history!r}: a transcript holds more than the state"
+            f"critic='exact' takes history 'state' and shuffle 0, got {place} with "
+            f"{options.history!r} and {options.shuffle}: its prompts hold more than the state"
         )
     inner = without_noise(policy)
     if isinstance(inner, LMPolicy) and not inner.sampling.draws_from_all:

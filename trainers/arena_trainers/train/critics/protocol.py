@@ -10,8 +10,9 @@ from arena_trainers.train.records import TurnRecord
 class Critic(Protocol):
     """Source of values; every process has the same.
 
-    A class declares as `supplies` the columns that it gives (default `value` and `next_value`), and
-    as `reads` those that its records shall hold, such as `features`.
+    A class declares as `supplies` the columns that it gives (default `value` and `next_value`), as
+    `reads` those that its records shall hold, such as `features`, as `limits` the least and the
+    largest value of its options, and with `one_process = True` that several are refused.
     """
 
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:

@@ -1,86 +1,150 @@
-"""The critics by name, what they supply and read, and checks of their options.
+"""The critics by name, what their classes declare, and checks of their options.
 
-This module imports neither TRL nor torch.
+This module imports neither TRL nor torch: it reads the declarations of a critic of this package
+from the critic's file.
 """
 
+import ast
+import functools
 import math
 import os
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 from arena_envs.game import check_bool, check_int, check_number
-from arena_envs.registry import Registry, check_options
+from arena_envs.registry import Registry, check_options, signature_of
 from arena_trainers.options import refuse_unknown
 
+# Least and largest value by option; None for no largest one. Integers are of integers.
+Limits = Mapping[str, tuple[int, int] | tuple[float, float | None]]
 
-class CriticFacts(NamedTuple):
-    """The columns that a critic supplies, its options, and further columns that it reads."""
-
-    columns: tuple[str, ...]
-    options: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
-
-
-_FITTED, _CRITICS = ("hidden_size", "learning_rate"), "arena_trainers.train.critics"
-_VALUES = ("value", "next_value")
-CRITIC_FACTS = {  # of those of this package, whose module imports torch
-    "features": CriticFacts(_VALUES, (*_FITTED, "num_steps"), ("features",)),
-    "exact": CriticFacts((*_VALUES, "action_value")),
-    "tokens": CriticFacts(
-        ("tokens.value", *_VALUES), (*_FITTED, "loss_weight", "shared", "clip")
-    ),
-    "utterances": CriticFacts(
-        (*_VALUES, "action_value"),
-        (*_FITTED, "num_steps", "batch_size", "replay", "polyak"),
-    ),
-}
+_CRITICS = "arena_trainers.train.critics"
 critics: Registry[Any] = Registry(
     "critic",
     "arena.critics",
     {
-        "features": f"{_CRITICS}:FeatureCritic",
-        "exact": f"{_CRITICS}:ExactCritic",
-        "tokens": f"{_CRITICS}:TokenCritic",
-        "utterances": f"{_CRITICS}:UtteranceCritic",
+        "features": f"{_CRITICS}.features:FeatureCritic",
+        "exact": f"{_CRITICS}.exact:ExactCritic",
+        "tokens": f"{_CRITICS}.tokens:TokenCritic",
+        "utterances": f"{_CRITICS}.utterances:UtteranceCritic",
     },
-    reserved=("games", "discount", "seed", "seats", "options", "weight", "trainer"),
+    reserved=(
+        "games",
+        "discount",
+        "seed",
+        "seats",
+        "options",
+        "weight",
+        "trainer",
+        "scores_replies",
+    ),
     kit=f"{_CRITICS}:check_critic",
 )
 
 
+@dataclass(frozen=True)
+class CriticFacts:
+    """What the class of a critic declares; the defaults hold where it is silent.
+
+    Attributes:
+        supplies: columns that it gives.
+        reads: columns that its records shall hold.
+        reads_for_actions: further ones, where credit reads the action values that it supplies.
+        limits: of its options. An option whose limits are integers is an integer.
+        one_process: whether it is refused in runs of several processes.
+        defaults: of its options, the parameters of the class that are not the program's.
+    """
+
+    supplies: tuple[str, ...] = ("value", "next_value")
+    reads: tuple[str, ...] = ()
+    reads_for_actions: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=dict)
+    one_process: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    def reads_of(self, columns: Collection[str]) -> tuple[str, ...]:
+        """What the records hold for the critic, if credit reads these columns."""
+        if "action_value" in columns:
+            return (*self.reads, *self.reads_for_actions)
+        return self.reads
+
+
+_DECLARATIONS = ("supplies", "reads", "reads_for_actions", "limits", "one_process")
+
+
 def critic_facts(critic: str | None) -> CriticFacts:
-    """What is known of a critic; a plug-in declares `supplies` and `reads`."""
-    if critic is None or critic in CRITIC_FACTS:
-        return CRITIC_FACTS[critic] if critic else CriticFacts(())
+    """What a critic declares; nothing without one."""
+    if critic is None:
+        return CriticFacts(supplies=())
+    path = critics.built_in.get(critic)
+    if isinstance(path, str):
+        return _facts_in_file(path)
     critic_class = critics.find(critic)
-    supplies, reads = (
-        getattr(critic_class, "supplies", _VALUES),
-        getattr(critic_class, "reads", ()),
+    declared = {
+        name: getattr(critic_class, name)
+        for name in _DECLARATIONS
+        if hasattr(critic_class, name)
+    }
+    defaults = {
+        name: parameter.default
+        for name, parameter in signature_of(critic_class).parameters.items()
+        if name not in critics.reserved
+    }
+    return CriticFacts(**declared, defaults=defaults)
+
+
+@functools.cache
+def _facts_in_file(path: str) -> CriticFacts:
+    """The declarations of a class by the text of its file, as its module imports torch."""
+    module, _, name = path.partition(":")
+    spec = find_spec(module)
+    source = Path(str(spec and spec.origin)).read_text(encoding="utf-8")
+    (critic_class,) = (
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef) and node.name == name
     )
-    return CriticFacts(tuple(supplies), reads=tuple(reads))
+    assignments = [
+        (ast.unparse(target), node.value)
+        for node in critic_class.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    declared = {
+        name: ast.literal_eval(value)
+        for name, value in assignments
+        if name in _DECLARATIONS and value is not None
+    }
+    (parameters,) = (
+        node.args
+        for node in critic_class.body
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__"
+    )
+    defaults = {
+        parameter.arg: ast.literal_eval(default)
+        for parameter, default in zip(
+            parameters.kwonlyargs, parameters.kw_defaults, strict=True
+        )
+        if parameter.arg not in critics.reserved and default is not None
+    }
+    return CriticFacts(**declared, defaults=defaults)
 
 
-_COUNTS = ("hidden_size", "num_steps", "batch_size", "replay")  # of critics
-
-
-def _check_critic_option(critic: str, name: str, value: Any) -> None:
-    """Raises ValueError for a value that the critic would refuse when it is made."""
-    if name == "shared":
-        check_bool(name, value)
-    elif name in _COUNTS:
-        limits = {"hidden_size": 10_000, "num_steps": 1_000_000}
-        most = 10_000_000 if critic == "utterances" else limits.get(name, 10_000_000)
-        check_int(name, value, 1, most)
-    elif (critic, name) == ("features", "learning_rate"):
-        check_number(name, value, 0, 1)
-        if value in (0, 1):
-            raise ValueError(f"want a learning_rate from 0 to 1, got {value!r}")
-    elif value is not None or name != "clip":
-        check_number(name, value, 0, 1 if name == "polyak" else math.inf)
+def check_limits(limits: Limits, **values: Any) -> None:
+    """Raises ValueError for a value outside of the limits that a critic declares."""
+    for name, value in values.items():
+        low, high = limits[name]
+        if isinstance(low, int):
+            check_int(name, value, low, int(high or 0))
+        else:
+            check_number(name, value, low, math.inf if high is None else high)
 
 
 def check_critic_options(critic: str | None, options: Mapping[str, Any]) -> None:
-    """Raises ValueError for an unknown critic, or for options that it does not have."""
+    """Raises ValueError for an unknown critic, or for options that it does not take."""
     if critic is None:
         if options:
             raise ValueError(
@@ -89,13 +153,17 @@ def check_critic_options(critic: str | None, options: Mapping[str, Any]) -> None
             )
         return
     critics.read(critic)  # raises if there is no such critic
-    if critic not in CRITIC_FACTS:
+    if not isinstance(critics.built_in.get(critic), str):
         name = f"critic {critic!r}"
         check_options(name, critics.find(critic), options, critics.reserved)
         return
-    refuse_unknown(f"critic {critic!r}", options, CRITIC_FACTS[critic].options)
+    facts = critic_facts(critic)
+    refuse_unknown(f"critic {critic!r}", options, facts.defaults)
     for name, value in options.items():
-        _check_critic_option(critic, name, value)
+        if isinstance(facts.defaults[name], bool):
+            check_bool(name, value)
+        elif name in facts.limits and not (value is facts.defaults[name] is None):
+            check_limits(facts.limits, **{name: value})
 
 
 def check_critic_rows(critic: str | None, layout: str, splits_weights: bool) -> None:
@@ -106,14 +174,14 @@ def check_critic_rows(critic: str | None, layout: str, splits_weights: bool) -> 
         layout: what a row holds, `"turn"` or `"trajectory"`.
         splits_weights: whether weights are split among processes.
     """
-    gives_tokens = "tokens.value" in critic_facts(critic).columns
-    if gives_tokens and layout != "turn":
+    facts = critic_facts(critic)
+    if "tokens.value" in facts.supplies and layout != "turn":
         raise ValueError(
             f"critic {critic!r} does not support layout 'trajectory': its values are of "
             "single turns; leave it out"
         )
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1 or splits_weights
-    if (gives_tokens or critic == "utterances") and several:
+    if facts.one_process and several:
         raise ValueError(
             f"critic {critic!r} does not support several processes: it has not been "
             "tested with them; leave it out"

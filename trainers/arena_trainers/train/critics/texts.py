@@ -2,30 +2,32 @@
 
 from collections.abc import Sequence
 
+from arena_trainers.lm.reward_model import PromptAndReply
 from arena_trainers.train.parts import CriticLoop
 from arena_trainers.train.records import TurnRecord
 from arena_wrappers import messages
 from arena_wrappers.play import final_state
 
-Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of a reply
-
 
 def read_texts(
     trainer: CriticLoop, records: Sequence[TurnRecord]
-) -> tuple[list[Text], list[int]]:
+) -> tuple[list[PromptAndReply], list[int]]:
     """Prompt and reply of each turn; then of each truncated turn the prompt that its seat would read next.
 
     Returns:
         The texts, with an end token as the reply to the further prompts; the rows of truncated turns.
     """
     turns = [trainer.last_episodes[r.episode].turns[r.place] for r in records]
-    texts: list[Text] = [(t.prompt_ids or (), t.token_ids or ()) for t in turns]
+    texts: list[PromptAndReply] = [
+        (t.prompt_ids or (), t.token_ids or ()) for t in turns
+    ]
     truncated_rows = [row for row, record in enumerate(records) if record.truncated]
     options, policy = trainer.args.prompt, trainer.policy
-    if truncated_rows and options.history != "state":
+    if truncated_rows and not options.is_of_state:
         raise ValueError(
-            f"critic={trainer.args.critic!r} takes truncated episodes with history='state', "
-            f"got {options.history!r}; set it, or leave out max_turns"
+            f"critic={trainer.args.critic!r} takes truncated episodes with history='state' and "
+            f"shuffle=0, got {options.history!r} and {options.shuffle}; set both, or leave out "
+            "max_turns"
         )
     for record in (records[row] for row in truncated_rows):
         game = trainer.games.rules[record.game]

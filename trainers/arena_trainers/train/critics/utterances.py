@@ -3,19 +3,20 @@
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
 from arena_credit import TurnBatch, trajectories
-from arena_envs.game import check_int, check_number
 from arena_trainers.lm.backends.forward_pass import positions, reads_padding
 from arena_trainers.lm.backends.memory import chunks_by_length
 from arena_trainers.lm.backends.padding import left_padded
+from arena_trainers.lm.reward_model import PromptAndReply
 from arena_trainers.train.critics.networks import check_loss, value_networks
-from arena_trainers.train.critics.texts import Text, read_texts
+from arena_trainers.train.critics.registry import Limits, check_limits
+from arena_trainers.train.critics.texts import read_texts
 from arena_trainers.train.parts import CriticLoop
 from arena_trainers.train.records import TurnRecord
 
@@ -48,6 +49,15 @@ class UtteranceCritic:
     """
 
     supplies = ("value", "next_value", "action_value")
+    limits: ClassVar[Limits] = {
+        "hidden_size": (1, 10_000_000),
+        "learning_rate": (0.0, None),
+        "num_steps": (1, 10_000_000),
+        "batch_size": (1, 10_000_000),
+        "replay": (1, 10_000_000),
+        "polyak": (0.0, 1.0),
+    }
+    one_process = True  # it has not been tested with several
 
     def __init__(
         self,
@@ -62,11 +72,15 @@ class UtteranceCritic:
         replay: int = 10_000,
         polyak: float = 0.1,
     ) -> None:
-        sizes = {"hidden_size": hidden_size, "num_steps": num_steps, "replay": replay}
-        for name, value in {**sizes, "batch_size": batch_size}.items():
-            check_int(name, value, 1, 10_000_000)
-        check_number("learning_rate", learning_rate, 0)
-        check_number("polyak", polyak, 0, 1)
+        check_limits(
+            self.limits,
+            hidden_size=hidden_size,
+            learning_rate=learning_rate,
+            num_steps=num_steps,
+            batch_size=batch_size,
+            replay=replay,
+            polyak=polyak,
+        )
         self.trainer, self.discount, self.polyak = trainer, discount, polyak
         self.num_steps, self.batch_size, self.replay = num_steps, batch_size, replay
         model = trainer.accelerator.unwrap_model(trainer.model)
@@ -97,7 +111,7 @@ class UtteranceCritic:
         )
         return replace(with_state_values, action_value=turn_values[:num])
 
-    def _encoded(self, texts: Sequence[Text]) -> torch.Tensor:
+    def _encoded(self, texts: Sequence[PromptAndReply]) -> torch.Tensor:
         """float32[N, 2, H]: the last hidden state of each prompt, and of it with its reply."""
         device, most = self.trainer.args.device, self.trainer.forward.max_tokens
         states = torch.zeros(len(texts), 2, self.size, device=device)

@@ -23,7 +23,7 @@ from arena_trainers.train.records import (
     rows_of_process,
     turn_batch,
 )
-from arena_trainers.train.rollout.player import Player
+from arena_trainers.train.rollout.player import RolloutPlayer
 from arena_trainers.train.rollout.reward_columns import compared_turns
 
 CLEAN_WINS = 4  # what is drawn for, beside the purposes of `Matching` and `Tasks`
@@ -44,7 +44,7 @@ class Filter:
 
     args: TurnGRPOConfig
     games: PreparedGames
-    player: Player
+    player: RolloutPlayer
     credit: BatchCredit
     process: int
     clock: Clock

@@ -1,4 +1,4 @@
-"""`Player`: plays the generation batches of a process."""
+"""`RolloutPlayer`: plays the generation batches of a process."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ from arena_wrappers.play import EnvCaches
 REPLAY = 2**40  # between the samples of an episode that is played again
 
 
-class Player:
+class RolloutPlayer:
     """The part of `TurnGRPOTrainer` that plays generation batches.
 
     Args:

@@ -49,7 +49,6 @@ from arena_wrappers.policies.agents.by_name import agent_of as agent_of
 from arena_wrappers.policies.agents.by_name import agents as agents
 from arena_wrappers.policies.agents.by_name import load as load
 from arena_wrappers.policies.agents.policy import AgentPolicy as AgentPolicy
-from arena_wrappers.policies.agents.policy import AsyncAgentPolicy as AsyncAgentPolicy
 from arena_wrappers.policies.agents.protocol import JUDGE as JUDGE
 from arena_wrappers.policies.agents.protocol import MAX_CALLS as MAX_CALLS
 from arena_wrappers.policies.agents.protocol import Agent as Agent
@@ -59,7 +58,7 @@ from arena_wrappers.policies.agents.protocol import Scorer as Scorer
 from arena_wrappers.policies.agents.protocol import TurnView as TurnView
 from arena_wrappers.policies.agents.protocol import add_instruction as add_instruction
 from arena_wrappers.policies.agents.protocol import fenced as fenced
-from arena_wrappers.policies.agents.protocol import quoted as quoted
+from arena_wrappers.policies.agents.protocol import quoted_reply as quoted_reply
 from arena_wrappers.policies.agents.protocol import roles as roles
 from arena_wrappers.policies.agents.scoring import Rollouts as Rollouts
 from arena_wrappers.policies.agents.scoring import SolverValues as SolverValues

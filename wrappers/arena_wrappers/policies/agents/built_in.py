@@ -16,7 +16,7 @@ from arena_wrappers.policies.agents.protocol import (
     TurnView,
     add_instruction,
     fenced,
-    quoted,
+    quoted_reply,
     roles,
 )
 from arena_wrappers.policies.protocol import Reply
@@ -29,7 +29,7 @@ def planner_worker(view: TurnView) -> Asks:
     """The planner writes a plan in one line; the worker moves."""
     instruction = "Do not move yet. Write a plan for your next move, in one line."
     plan = yield Ask("planner", add_instruction(instruction, view.messages))
-    advice = f"Your plan: {quoted(plan.text)}\nNow move."
+    advice = f"Your plan: {quoted_reply(plan.text)}\nNow move."
     move = yield Ask("worker", add_instruction(advice, view.messages), parent=plan)
     return Reply(move.text)
 
@@ -44,7 +44,7 @@ def reflect(view: TurnView, num_notes: int = 4) -> Asks:
             earlier games.
     """
     notes = [
-        quoted(generation.text)
+        quoted_reply(generation.text)
         for turn in view.past
         for generation in turn.generations
         if generation.role == "reflector"
@@ -55,7 +55,7 @@ def reflect(view: TurnView, num_notes: int = 4) -> Asks:
         f"lesson for your next moves.{note_lines}"
     )
     note = yield Ask("reflector", add_instruction(instruction, view.messages))
-    context = f"Your note: {quoted(note.text)}{note_lines}\nNow move."
+    context = f"Your note: {quoted_reply(note.text)}{note_lines}\nNow move."
     move = yield Ask("actor", add_instruction(context, view.messages), parent=note)
     return Reply(move.text)
 
@@ -80,7 +80,7 @@ def candidates(
     if len(texts) == 1:
         return Reply(texts[0])
     numbered_texts = "\n".join(
-        f"{i}. {quoted(text)}" for i, text in enumerate(texts, 1)
+        f"{i}. {quoted_reply(text)}" for i, text in enumerate(texts, 1)
     )
     instruction = f"Do not move yet. Which reply is best?\n{numbered_texts}\nWrite its number alone."
     choice = yield Ask(
@@ -157,14 +157,12 @@ def debate(view: TurnView, num: int = 2, rounds: int = 1) -> Asks:
         asks = []
         for me, own_reply in enumerate(replies):
             other_texts = [
-                quoted(reply.text) for i, reply in enumerate(replies) if i != me
+                quoted_reply(reply.text) for i, reply in enumerate(replies) if i != me
             ]
             others = "\n".join(
                 f"Another player would reply: {text}" for text in other_texts
             )
-            context = (
-                f"You would reply: {quoted(own_reply.text)}\n{others}\nReply again."
-            )
+            context = f"You would reply: {quoted_reply(own_reply.text)}\n{others}\nReply again."
             asks.append(
                 Ask(
                     "debater", add_instruction(context, view.messages), parent=own_reply

@@ -12,7 +12,7 @@ from arena_wrappers.policies.agents.protocol import (
     Asks,
     TurnView,
     add_instruction,
-    quoted,
+    quoted_reply,
     roles,
 )
 from arena_wrappers.policies.protocol import Reply
@@ -44,7 +44,7 @@ def tools(view: TurnView, calls: int = 4) -> Asks:
             return Reply(reply.text)
         answer = _tool_answer(view, match[1])
         prompt = add_instruction(
-            f"<tool_response>{quoted(answer)}</tool_response>", prompt
+            f"<tool_response>{quoted_reply(answer)}</tool_response>", prompt
         )
         parent = reply
     reply = yield Ask(
