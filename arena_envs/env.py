@@ -99,8 +99,8 @@ class GameEnv(AECEnv[str, Any, Any]):
         id: the registered id of the game, if it has one.
         max_turns: truncates the episode after this many turns, counted over all agents. A
             round in which all agents choose at the same time is played to its end.
-        render_mode: what the agent to move sees: as text (`"ansi"`), printed (`"human"`) or
-            as uint8[640, 640, 3] (`"rgb_array"`, with the extra `render`).
+        render_mode: what the agent to move sees: as text (`"ansi"`, and by default), printed
+            (`"human"`) or as uint8[640, 640, 3] (`"rgb_array"`, with the extra `render`).
         observation: `"all"`; `"features"`, the dict without the text; or `"text"`, the text
             itself.
 
@@ -158,10 +158,18 @@ class GameEnv(AECEnv[str, Any, Any]):
         return self._returns
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        return self.observation_spaces[agent]
+        return self.observation_spaces[self._known(agent)]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        return self.action_spaces[agent]
+        return self.action_spaces[self._known(agent)]
+
+    def _known(self, agent: str) -> str:
+        """The agent; raises ValueError if the game has no such one."""
+        if agent not in self._seats:
+            raise ValueError(
+                f"want an agent among {', '.join(self.possible_agents)}, got {agent!r:.80}"
+            )
+        return agent
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -276,11 +284,7 @@ class GameEnv(AECEnv[str, Any, Any]):
         self._end(self.terminations)
 
     def observe(self, agent: str) -> Any:
-        if agent not in self._seats:
-            raise ValueError(
-                f"want an agent among {', '.join(self.possible_agents)}, got {agent!r:.80}"
-            )
-        seat, is_live = self._seats[agent], self._is_live(agent)
+        seat, is_live = self._seats[self._known(agent)], self._is_live(agent)
         return self._graph.observation(self._node, seat, self.observation, is_live)
 
     def legal_actions(self) -> Sequence[Any]:
@@ -317,7 +321,7 @@ class GameEnv(AECEnv[str, Any, Any]):
         return self.clone()
 
     def render(self) -> Any:
-        """The scene that the agent to move sees, see `arena_envs.scenes`; None if printed."""
+        """The scene that the agent to move sees, as text by default; None if it is printed."""
         agent = self.agent_selection if self.agents else self.possible_agents[0]
         seat = self._seats[agent]
         from arena_envs.scenes.rendering import rendered  # play needs no pictures

@@ -25,7 +25,7 @@ LIBRARIES = (
 )
 
 
-# of peft, of adapters on embeddings, which `arena export` writes apart
+# of peft, of adapters on embeddings, which `arena data export` writes apart
 _OF_EMBEDDINGS = (
     "Setting `save_embedding_layers`",
     "Model has `tie_word_embeddings=True`",

@@ -309,6 +309,8 @@ class BaseGame(Generic[S, A]):
     pays_rounds: ClassVar[bool] = False  # whether each of several `num_rounds` pays
     shares_measured: ClassVar[Sequence[str]] = ()  # names of measures from 0 to 1
     verbs: ClassVar[Sequence[str]] = ()  # that a text may have before an action
+    seat_roles: ClassVar[Sequence[str]] = ()  # what each seat is, such as "seller"
+    seat_tones: ClassVar[Sequence[str]] = ()  # colors of seats other than `seat_tone`
 
     def __post_init__(self) -> None:
         """Checks the parameters by their annotations and limits, see `param`; lists become tuples.
@@ -794,6 +796,43 @@ def filled(name: str, game: Any, /, **parts: object) -> str:
     """
     fields = {part: _shown(value) for part, value in parts.items()}
     return _templates()[name].format_map(_Fields(fields, game=game))
+
+
+_SMALL = [
+    "none",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+
+
+def in_words(number: int) -> str:
+    """A number below 100 in words: names of answers, beside which numbers stand.
+
+    >>> in_words(0), in_words(12), in_words(40), in_words(75)
+    ('none', 'twelve', 'forty', 'seventy-five')
+    """
+    if number < len(_SMALL):
+        return _SMALL[number]
+    tens, ones = divmod(number, 10)
+    return f"{_TENS[tens - 2]}-{_SMALL[ones]}" if ones else _TENS[tens - 2]
 
 
 def over_text(score: float) -> str:

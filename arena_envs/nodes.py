@@ -225,26 +225,40 @@ def graph_of(game: AnyGame) -> Graph:
 MAX_SEARCHED = 1_000  # states that are visited to count chance nodes
 
 
+FIRST = (
+    4  # numbers of a seed that are kept: most games draw few, and groups share seeds
+)
+
+
+@lru_cache(1024)
+def first_numbers(seed: int) -> tuple[float, ...]:
+    """The numbers with which the generator of a seed begins."""
+    rng = random.Random(seed)
+    return tuple(rng.random() for _ in range(FIRST))
+
+
 class Chance:
     """Draws outcomes of chance nodes: the given ones first, then random ones.
+
+    A generator is made only for more than `FIRST` numbers of a seed, because that takes longer than to
+    play an episode of a small game.
 
     Attributes:
         given: the outcomes that come next, in order.
     """
 
-    __slots__ = ("_rng", "_shared", "given")
+    __slots__ = ("_num_drawn", "_rng", "_seed", "_shared", "given")
 
     def __init__(self) -> None:
         self.given: tuple[Any, ...] = ()
+        self._seed: int | None = None  # whose generator is not made yet
+        self._num_drawn = 0  # of the numbers of this seed
         self._rng = random.Random()
         self._shared = False
 
     def seed(self, seed: int) -> None:
-        """Starts the generator anew."""
-        if self._shared:
-            self._rng, self._shared = random.Random(seed), False
-        else:
-            self._rng.seed(seed)
+        """Starts the numbers anew."""
+        self._seed, self._num_drawn = seed, 0
 
     def draw(self, node: Node) -> Any:
         """The next outcome.
@@ -261,13 +275,25 @@ class Chance:
             outcome = node.outcomes[node.outcomes.index(self.given[0])]
             self.given = self.given[1:]
             return outcome
+        return node.outcomes[draw(node.cumulative, self._number())]
+
+    def _number(self) -> float:
+        """The next number of the generator."""
+        if self._seed is not None:
+            if self._num_drawn < FIRST:
+                self._num_drawn += 1
+                return first_numbers(self._seed)[self._num_drawn - 1]
+            self._rng, self._shared = random.Random(self._seed), False
+            self._seed = None
+            for _ in range(FIRST):
+                self._rng.random()
         if self._shared:
             state = self._rng.getstate()
             # any seed will do, as setstate follows; entropy of the system is slower
             self._rng = random.Random(0)
             self._rng.setstate(state)
             self._shared = False
-        return node.outcomes[draw(node.cumulative, self._rng.random())]
+        return self._rng.random()
 
     def settle(self, graph: Graph, node: Node) -> tuple[Node, list[Any]]:
         """Plays chance until an agent is to move or the game is over."""
@@ -282,6 +308,7 @@ class Chance:
         """A copy that draws the same outcomes; the first draw of either copies the generator."""
         chance = Chance.__new__(Chance)
         chance.given, chance._rng = self.given, self._rng
+        chance._seed, chance._num_drawn = self._seed, self._num_drawn
         chance._shared = self._shared = True
         return chance
 
@@ -294,11 +321,13 @@ def given_outcomes(options: Mapping[str, Any] | None) -> tuple[Any, ...]:
             `"chance"`, or is `"sample"`. Other keys are ignored, as PettingZoo's tests pass
             some.
     """
-    if options is not None and not isinstance(options, Mapping):
+    if options is None or (type(options) is dict and not options):
+        return ()
+    if not isinstance(options, Mapping):
         raise ValueError(
             f"want options as a mapping such as {{'chance': [2, 0]}}, got {short(options)}"
         )
-    for name in options or ():
+    for name in options:
         if name == "sample":
             raise ValueError(
                 "option 'sample' of reset is one of SeatEnv, where opponents choose; leave it "
@@ -308,7 +337,7 @@ def given_outcomes(options: Mapping[str, Any] | None) -> tuple[Any, ...]:
             raise ValueError(
                 f"unknown option {short(name)} of reset; did you mean 'chance'?"
             )
-    outcomes = (options or {}).get("chance", ())
+    outcomes = options.get("chance", ())
     is_list = isinstance(outcomes, Sequence | np.ndarray) and not isinstance(
         outcomes, str
     )

@@ -381,6 +381,10 @@ def missing_games() -> dict[str, str]:
 
 
 def _is_importable(entry: Entry) -> bool:
+    """Whether the game can be imported; if its extra is named as its package, imports neither."""
+    module = entry.entry_point.partition(":")[0]
+    if entry.extra and find_spec(entry.extra) and find_spec(module):
+        return True
     try:
         entry.game_class()
     except ImportError:

@@ -41,7 +41,15 @@ def lines_of(
         "--save_steps",
         str(steps),
     ]
-    options += ["--evaluate_every", "0", "--eval_episodes", "2", "--seed", "0", *extra]
+    options += [
+        "--evaluate_every",
+        "0",
+        "--callbacks.eval_episodes",
+        "2",
+        "--seed",
+        "0",
+        *extra,
+    ]
     if beside:
         options += ["--asynchronous", "{max_staleness: 1, in_flight: 2}"]
     with tempfile.TemporaryDirectory() as folder:

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import comparing
-from arena_credit import FlatPoolWarning, estimate, needed_columns
+from arena_credit import FlatPoolWarning, TurnBatch, estimate, needed_columns
 from arena_trainers.cli.suggest import REFERENCE
 from comparing import Task, add
 from credit_settings import (
@@ -32,6 +32,7 @@ from tabular import (
     EXACT,
     ExactPolicy,
     Floats,
+    Ints,
     Played,
     TabularPolicies,
     TabularPolicy,
@@ -135,6 +136,20 @@ class Learner:
         return exact.nash_conv()
 
 
+def with_surprise(turns: TurnBatch, policy: Floats, action: Ints) -> TurnBatch:
+    """The batch with the log-probability of each action, its only token, and the entropy.
+
+    Args:
+        turns: of a batch.
+        policy: float64[T, num_actions], of each turn.
+        action: int64[T].
+    """
+    logs = np.log(np.where(policy > 0, policy, 1.0))
+    logprob = logs[np.arange(len(action)), action]
+    tokens = {"logprob": logprob, "entropy": -(policy * logs).sum(axis=1)}
+    return replace(turns, tokens=tokens)
+
+
 class Crediting:
     """A variant with the state of its estimator."""
 
@@ -147,6 +162,8 @@ class Crediting:
     def __call__(self, table: TabularPolicy, played: Played) -> Floats:
         """The advantage of each turn."""
         turns = with_exact_values(table, played) if self._exact else played.turns
+        if "surprise" in self._options:
+            turns = with_surprise(turns, table.probabilities(played.row), played.action)
         credit = estimate(
             self._variant.estimator, turns, state=self._state, **self._options
         )
@@ -255,7 +272,7 @@ MODELS: Mapping[str, ModelSetting] = {
             "tic-tac-toe-tiny",
             "--max_steps",
             "60",
-            "--eval_episodes",
+            "--callbacks.eval_episodes",
             "50",
             "--critic",
             "null",
@@ -263,11 +280,11 @@ MODELS: Mapping[str, ModelSetting] = {
             "{}",
             "--games",
             _TIC_TAC_TOE,
-            "--warm_start_steps",
+            "--warm_start.steps",
             "300",
-            "--warm_start_episodes",
+            "--warm_start.episodes",
             "1500",
-            "--warm_start_batch_size",
+            "--warm_start.batch_size",
             "64",
             "--episodes_per_step",
             "128",
@@ -279,7 +296,7 @@ MODELS: Mapping[str, ModelSetting] = {
     ),
     "mini_hanabi_model": ModelSetting(
         "Mini Hanabi, tiny model",
-        ("mini-hanabi-tiny", "--max_steps", "24", "--eval_episodes", "50"),
+        ("mini-hanabi-tiny", "--max_steps", "24", "--callbacks.eval_episodes", "50"),
         "arena/mini_hanabi/player_0/return",
         higher=True,
     ),

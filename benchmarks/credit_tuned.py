@@ -26,7 +26,8 @@ from arena_envs.games.rounds import Rounds
 from arena_eval.intervals import import_stats
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.suggest import MeanDifference
-from credit_payments import DOCS, SIZE, TITLES, rounds_graph
+from credit_payments import DOCS, SIZE, rounds_graph
+from credit_payments import TITLES as MEASURED_TITLES
 from credit_payments import VARIANTS as MEASURED
 from credit_runs import Crediting, Learner
 from credit_settings import SETTINGS, Setting, Variant
@@ -78,6 +79,8 @@ VARIANTS = {
     for name, variant in MEASURED.items()
     if "paid" not in variant.options and variant.estimator != "mars_loo"
 }  # `mars_loo` takes the steps of `mars` where all groups have one size
+VARIANTS["control_variates"] = Variant("control_variates")
+TITLES = {**MEASURED_TITLES, "control_variates": "`control_variates`"}
 
 
 class Outcome(NamedTuple):

@@ -224,7 +224,7 @@ def learns(tiny: bool, work: Path) -> None:
     for use_cpu in ["true"] if not has_gpu() else ["false", "true"]:
         out, began = work / f"cpu-{use_cpu}", time.monotonic()
         words = ["--max_steps", "2" if tiny else "60", "--use_cpu", use_cpu]
-        words += ["--eval_episodes", "20"] if tiny else []
+        words += ["--callbacks.eval_episodes", "20"] if tiny else []
         command = [sys.executable, "-m", "arena_trainers", "train", *words]
         done = subprocess.run(
             [*command, "--output-dir", str(out)],

@@ -23,6 +23,7 @@ import typer
 import yaml
 
 from arena_trainers.cli import main as cli
+from arena_trainers.runs.mappings import typed_words
 from comparing import (
     NumSeeds,
     OnlySettings,
@@ -112,21 +113,24 @@ def train_arguments(game: str, seed: int, folder: str) -> list[str]:
         "games": [{"id": game, "params": dict(setting.params)}],
         "seed": seed,
     }
-    arguments = [part for pair in options.items() for part in _option(*pair)]
+    arguments = [
+        word
+        for name, value in options.items()
+        for word in typed_words(name, _text(value))
+    ]
     return ["train", "kuhn-tiny", *arguments, "--output_dir", folder]
 
 
-def _option(name: str, value: Any) -> tuple[str, str]:
+def _text(value: Any) -> str:
+    """A value as the command line reads it."""
     text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1e6)
-    return f"--{name}", text.removesuffix("...\n").strip()
+    return text.removesuffix("...\n").strip()
 
 
 def eval_arguments(game: str, model: str, out: str) -> list[str]:
     """The arguments of `arena` that measure a model with itself and with the stranger."""
     setting = SETTINGS[game]
-    params = [
-        f"{name}={_option('', value)[1]}" for name, value in setting.params.items()
-    ]
+    params = [f"{name}={_text(value)}" for name, value in setting.params.items()]
     return [
         "eval",
         f"lm:{model}",

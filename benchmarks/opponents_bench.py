@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import yaml
 
 from arena_envs import make_game
 from arena_envs.game import AnyGame
@@ -24,6 +25,7 @@ from arena_envs.solvers import (
     uniform_table,
 )
 from arena_eval.exploit import tabular
+from arena_trainers.runs.mappings import nested
 from arena_trainers.runs.recipe import load_recipe
 from arena_wrappers import ScoringPolicy
 from comparing import (
@@ -354,7 +356,14 @@ def _settings() -> str:
 
 
 def _said(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"`{name}: {value}`" for name, value in options.items())
+    """Options as in a recipe."""
+    texts = [
+        yaml.safe_dump(
+            {name: value}, default_flow_style=True, sort_keys=False, width=999
+        )
+        for name, value in nested(options).items()
+    ]
+    return ", ".join(f"`{text.strip()[1:-1]}`" for text in texts)  # without braces
 
 
 def main(

@@ -47,32 +47,72 @@ NEXT = {
         *("comlrl-iac", "comlrl-iac-plain", "skyrl-stepwise-grpo"),
         *("skyrl-stepwise-rloo", "unsloth-grpo"),
         *("prime-rl-3282", "prime-rl-3282-no-final", "prime-rl-rae"),
-        *("prime-rl-rae-by-end", "verifiers-1554", "at-grpo", "verl-7244"),
+        *(
+            "prime-rl-rae-by-end",
+            "verifiers-1554",
+            "at-grpo",
+            "mars-released",
+            "verl-7244",
+        ),
     )
 }
-OWN_CREDIT = {  # on the page of the hooks: what each framework credits on its own
-    "verl-grpo": "verl, `grpo` (default)",
-    "verl-rloo": "verl, `rloo`",
-    "skyrl-grpo": "SkyRL, `grpo` (default)",
-    "skyrl-stepwise-grpo": "SkyRL, step-wise, `grpo`",
-    "skyrl-stepwise-rloo": "SkyRL, step-wise, `rloo`",
-    "trl-grpo": "TRL (default)",
-    "trl-grpo-no-scale": 'TRL, `scale_rewards="none"`',
-    "trl-async": "TRL, asynchronous",
-    "unsloth-grpo": "unsloth, multi-turn too",
-    "openrlhf-reinforce": "OpenRLHF, `reinforce`",
-    "openrlhf-rloo": "OpenRLHF, `rloo`",
-    "comlrl-magrpo": "CoMLRL, MAGRPO, MARLOO and MAReMax (default)",
-    "comlrl-marloo-plain": "CoMLRL, MARLOO, not normalized",
-    "comlrl-maremax-plain": "CoMLRL, MAReMax, not normalized",
-    "comlrl-iac": "CoMLRL, IAC with an exact critic (default)",
-    "comlrl-iac-plain": "CoMLRL, IAC with an exact critic, not normalized",
-    "prime-rl-grpo": "prime-rl, `grpo` (default)",
-    "prime-rl-rae": "prime-rl, `rae`",
-    "prime-rl-rae-by-end": "prime-rl, `rae`, scored as episodes end",
-    "prime-rl-3282": "prime-rl, `turn_credit` (pull request 3282)",
-    "verifiers-1554": "verifiers, step rewards (pull request 1554)",
-    "at-grpo": "PettingLLMs, AT-GRPO",
+# on the page of the hooks: what each framework credits on its own; the authors have not been told of any verdict
+OWN_CREDIT = {
+    "verl-grpo": ("verl, `grpo` (default)", "(R - mean) / s of the group"),
+    "verl-rloo": ("verl, `rloo`", "R - mean of the others"),
+    "skyrl-grpo": ("SkyRL, `grpo` (default)", "(R - mean) / s of the group"),
+    "skyrl-stepwise-grpo": (
+        "SkyRL, step-wise, `grpo`",
+        "(r of the last step - mean) / s, for all steps",
+    ),
+    "skyrl-stepwise-rloo": (
+        "SkyRL, step-wise, `rloo`",
+        "r of the last step - mean of the others, for all steps",
+    ),
+    "trl-grpo": ("TRL (default)", "(R - mean) / s of the group"),
+    "trl-grpo-no-scale": ('TRL, `scale_rewards="none"`', "R - mean of the group"),
+    "trl-async": ("TRL, asynchronous", "(R - mean) / s of the group"),
+    "unsloth-grpo": ("unsloth, multi-turn too", "that of TRL"),
+    "openrlhf-reinforce": ("OpenRLHF, `reinforce`", "(R - mean) / s of the batch"),
+    "openrlhf-rloo": ("OpenRLHF, `rloo`", "R - mean of the others"),
+    "comlrl-magrpo": (
+        "CoMLRL, MAGRPO, MARLOO and MAReMax (default)",
+        "(G - mean) / s at a node",
+    ),
+    "comlrl-marloo-plain": (
+        "CoMLRL, MARLOO, not normalized",
+        "G - mean of the others at a node",
+    ),
+    "comlrl-maremax-plain": (
+        "CoMLRL, MAReMax, not normalized",
+        "G - maximum at a node",
+    ),
+    "comlrl-iac": (
+        "CoMLRL, IAC with an exact critic (default)",
+        "r + V' - V, less its mean, over its s",
+    ),
+    "comlrl-iac-plain": (
+        "CoMLRL, IAC with an exact critic, not normalized",
+        "r + V' - V",
+    ),
+    "prime-rl-grpo": ("prime-rl, `grpo` (default)", "R - mean of the group"),
+    "prime-rl-rae": (
+        "prime-rl, `rae`",
+        "R - running mean of earlier traces of the seat",
+    ),
+    "prime-rl-rae-by-end": (
+        "prime-rl, `rae`, scored as episodes end",
+        "R - running mean, updated as episodes end",
+    ),
+    "prime-rl-3282": (
+        "prime-rl, `turn_credit` (pull request 3282)",
+        "r + progress of later turns, centred within group and trace",
+    ),
+    "verifiers-1554": (
+        "verifiers, step rewards (pull request 1554)",
+        "(r - mean) / s over the steps of a group",
+    ),
+    "at-grpo": ("PettingLLMs, AT-GRPO", "(r - mean) / s over the replies to one turn"),
 }
 KUHN = {"real": "kuhn_poker", "ante only": "games:AnteOnly"}
 JACKS = (0, (0, 0, (0, 1))), (1, (1, 0, (1,)))  # each seat with a jack, before a bet
@@ -115,7 +155,7 @@ Authors divide by a standard deviation or a mean on purpose, and papers discuss 
 Three functions have another aim: `grpo_passk` optimizes the best of k, and `maxrl` and `gpg` are made for rewards of 0 and 1,
 while these games also pay other numbers.
 
-Credit that is on no index (prime-rl, PettingLLMs' AT-GRPO, pull requests) is [written again](https://github.com/arena-envs/arena-envs/blob/main/docs/audit/formulas.py)
+Credit that is on no index (prime-rl, PettingLLMs' AT-GRPO, MARS, pull requests) is [written again](https://github.com/arena-envs/arena-envs/blob/main/docs/audit/formulas.py)
 from its source, each in about ten lines that name the commit. AT-GRPO's tree, which goes on with the best candidate, is left out.
 
 Two packages have no function to call. verifiers 0.4.0 stores the advantages that a trainer gives it. AReaL 1.0.4 computes them within
@@ -313,7 +353,7 @@ def train_kuhn(folder: Path) -> None:
                 command = ["train", "--games", game, "--seed", str(seed)]
                 command += ["--output-dir", str(run.resolve())]
                 # what only watches the run is left out; training is the same
-                command += ["--evaluate_every", "0", "--saved_groups", "0"]
+                command += ["--evaluate_every", "0", "--callbacks.saved_groups", "0"]
                 app(command, standalone_mode=False)
             policy = LMPolicy.from_pretrained(str(run / "model"), device="cpu")
             convs = [round(exploitability(policy, g).nash_conv, 4) for g in both]
@@ -400,12 +440,34 @@ def bias_table(rows: Mapping[str, Any], names: Mapping[str, str]) -> str:
     return table(head, lines)
 
 
+def own_credit_table(rows: Mapping[str, Any]) -> str:
+    """The formula of each framework's own credit, and computed numbers; no verdict."""
+    lines = []
+    for name, (label, formula) in OWN_CREDIT.items():
+        results = {
+            game: result["2 + 2"] if "2 + 2" in result else result["2"]
+            for game, result in rows[name]["rows"].items()
+        }
+        game = min(results, key=lambda g: float(results[g][1]))
+        cosine = results[game][1]
+        noises = [
+            result[3]
+            for result in results.values()
+            if result[1] > 0 and result[3] is not None
+        ]
+        noise = f"{min(noises):.3g} to {max(noises):.3g}" if noises else "-"
+        where = f"{cosine:.2f} in `{game}`" if cosine < 0.9995 else "1.00"
+        lines.append([label, formula, where, noise, f"`{name}`"])
+    head = ["", "advantage", "smallest cosine", "noise / rloo", "row of the audit"]
+    return table(head, lines)
+
+
 def hooks_page(rows: Mapping[str, Any]) -> str:
     """The page of the hooks with the bias of each framework's own credit."""
     text = HOOKS_PAGE.read_text("utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{bias_table(rows, OWN_CREDIT)}\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{own_credit_table(rows)}\n{END}{after}"
 
 
 def games_rows(rows: Mapping[str, Any]) -> str:

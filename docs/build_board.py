@@ -21,12 +21,12 @@ training in Kuhn poker of 214 CPU seconds: six supervised steps on the replies o
 steps of self-play. [The recipe](smollm2.md) has seven times as many steps of self-play, of twice as many episodes. The command:
 
 ```sh
-arena train smollm2 --max_steps 10 --warmup_steps 4 --episodes_per_step 64 --evaluate_every 0 --eval_episodes 16 --save_steps 100
+arena train smollm2 --max_steps 10 --warmup_steps 4 --episodes_per_step 64 --evaluate_every 0 --callbacks eval_episodes=16 --save_steps 100
 ```
 
 `kuhn-tiny` is the model of `arena train`, trained in Kuhn poker. NashConv of SmolLM2 is empty here, since its probabilities were left
 out to save CPU time; [its own page](smollm2.md) has it for the whole recipe. We know of no larger chat model in a Python package, and
-did not search for one; `arena board run lm:PATH` plays any model of yours.
+did not search for one; `arena bench board run lm:PATH` plays any model of yours.
 
 """
 HEAD = """# Board
@@ -37,9 +37,9 @@ submissions in [docs/board](https://github.com/arena-envs/arena-envs/tree/main/d
 ## Add a policy
 
 ```sh
-arena board run cfr:10 --out cfr-10.jsonl        # or lm:PATH, api:MODEL@URL, vllm:URL, MODULE:NAME
-arena board verify cfr-10.jsonl                  # plays every episode again
-arena board page cfr-10.jsonl > board.md         # the tables below, of your files
+arena bench board run cfr:10 --out cfr-10.jsonl        # or lm:PATH, api:MODEL@URL, vllm:URL, MODULE:NAME
+arena bench board verify cfr-10.jsonl                  # plays every episode again
+arena bench board page cfr-10.jsonl > board.md         # the tables below, of your files
 ```
 
 If the run stops or an endpoint is down, give the same command again: it goes on, and plays lost episodes again.
@@ -63,8 +63,8 @@ prompts:
 num_seeds: 4
 max_tokens: 64
 END
-arena board run first --suite nim.yaml --out first.jsonl
-arena board page first.jsonl --suite nim.yaml
+arena bench board run first --suite nim.yaml --out first.jsonl
+arena bench board page first.jsonl --suite nim.yaml
 ```
 
 A bot must be able to play every game of the suite: `minimax` needs perfect information, and `mcts` would see hidden cards.

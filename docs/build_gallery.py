@@ -2,14 +2,13 @@
 
 import html
 import json
-from functools import partial
 from pathlib import Path
 
 import arena_envs
 from arena_envs.game import AnyGame
 from arena_envs.registration import GameInfo
-from arena_envs.scenes import scene_of, svg
-from arena_wrappers import PromptWrapper, make_policy, play, turn_states
+from arena_envs.scenes import svg
+from arena_studio.web.pictures import position
 from arena_wrappers.prompts.pages import page_title
 from build_games import stems_of
 
@@ -34,23 +33,13 @@ def write_gallery(folder: Path) -> None:
             facts = dict(zip(FACTS, _facts(info, game), strict=True))
             for fact, value in facts.items():
                 values[fact].add(value)
-            (images / f"{info.id}.svg").write_text(picture(info.id, game))
+            (images / f"{info.id}.svg").write_text(svg(position(info.id, game)))
             cards.append(card(info, game, f"../games/{stems[info.id]}.md", facts))
     choices = "".join(_choice(fact, sorted(values[fact])) for fact in FACTS)
     form = f'<form class="gallery-filters" aria-label="Filters">{choices}</form>\n\n'
     cards_html = "\n".join(cards)
     body = f'<div class="gallery" markdown="1">\n{cards_html}\n</div>\n'
     (folder / "gallery.md").write_text(HEAD + form + body)
-
-
-def picture(id: str, game: AnyGame) -> str:
-    """A position in the middle of an episode, as SVG."""
-    players = [game.heuristic or "random"] * game.num_players
-    env = partial(PromptWrapper, arena_envs.make(id))
-    episode = play(env, [make_policy(player) for player in players], seeds=[3])[0]
-    states = turn_states(episode, game)
-    middle = len(states) // 2
-    return svg(scene_of(game, states[middle], episode.turns[middle].seat))
 
 
 def _facts(info: GameInfo, game: AnyGame) -> tuple[str, str, str, str]:

@@ -21,7 +21,8 @@ HEAD = """# Options of `arena train`
 
 Made by `docs/build_options.py` from the declarations in `arena_trainers/runs/*settings.py` and
 `arena_trainers/train/settings.py`. [Training](training.md) shows how to use them. Each option is a key of a
-recipe in YAML, and `--name VALUE` on the command line, with `-` and `_` alike. Self-play also has every option
+recipe in YAML, and `--name VALUE` on the command line, with `-` and `_` alike. `lora: r` is a key of a mapping:
+`lora: {r: 16}` in a recipe, `--lora r=16` on the command line, and `lora_r` as an argument of Python. Self-play also has every option
 of TRL's `GRPOConfig`, which `arena train --help-all` lists.
 """
 ROWS = "Rows (`--trainer NAME`), besides those of the model, of evaluation and the trainer's own"
@@ -30,9 +31,14 @@ STAGES = {"rounds": Loop, "rounds.play": PlayStage, "rounds.evaluate": EvaluateS
 
 def table(title: str, options: Iterable[Option]) -> list[str]:
     """The section of a group."""
-    rows = [f"| `{o.name}` | {kind(o)} | {default(o)} | {text(o)} |" for o in options]
+    rows = [f"| `{name(o)}` | {kind(o)} | {default(o)} | {text(o)} |" for o in options]
     head = ["| Option | Values | Default | |", "|---|---|---|---|"]
     return ["", f"## {title}", "", *head, *rows]
+
+
+def name(option: Option) -> str:
+    """The name of an option in recipes."""
+    return f"{option.mapping}: {option.key}" if option.mapping else option.name
 
 
 def kind(option: Option) -> str:
@@ -62,11 +68,14 @@ def page() -> str:
     options = [*options_of(JobConfig).values(), *options_of(SelfPlay).values()]
     lines = [HEAD.rstrip()]
     for group in GROUPS:
-        if group_options := [option for option in options if option.group == group]:
+        group_options = [option for option in options if option.group == group]
+        if group_options:
+            # those of a mapping beside each other
+            group_options.sort(key=lambda option: option.mapping)
             lines += table(group, group_options)
     lines += table(ROWS, options_of(RowConfig).values())
-    for name, stage in STAGES.items():
-        lines += table(f"`{name}`", options_of(stage).values())
+    for stage_name, stage in STAGES.items():
+        lines += table(f"`{stage_name}`", options_of(stage).values())
     return "\n".join(lines) + "\n"
 
 

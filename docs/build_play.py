@@ -19,6 +19,7 @@ from arena_envs.solvers import TooLarge
 from arena_eval.move_values import TOO_LARGE, MoveValueTable, Search, source_of
 from arena_studio.web.app import FOLDER, style
 from arena_studio.web.games import listed, offered_opponents
+from arena_studio.web.pictures import picture_of
 
 ROOT = Path(__file__).parents[1]
 SOURCES = Path(__file__).with_name("play")
@@ -39,7 +40,7 @@ PACKED = {  # what the page needs; the packages themselves are empty where they 
 EMPTY = ("arena_trainers", "arena_eval", "arena_studio/web")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "worker-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+    "worker-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
 
 
@@ -76,6 +77,9 @@ def write_app(folder: Path = APP, pyodide: str = PYODIDE) -> None:
     shutil.copy(SOURCES / "here.js", folder)
     worker = (SOURCES / "worker.js").read_text().replace("{{pyodide}}", pyodide)
     (folder / "worker.js").write_text(worker)
+    (folder / "pictures").mkdir()
+    for id in listed():
+        (folder / "pictures" / f"{id}.svg").write_text(picture_of(id))
     (folder / "offers.json").write_text(json.dumps(offers(), separators=(",", ":")))
     pack(folder / "arena.zip")
     pack_chess(folder / "chess.zip")

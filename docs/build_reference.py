@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from arena_trainers.cli import commands
 from build_gallery import write_gallery
 from build_play import write_app
 
@@ -38,30 +39,8 @@ MODULES = (
     "arena_wrappers.records",
 )
 COMMANDS = (
-    "train",
-    "eval",
-    "tournament",
-    "compare",
-    "sweep",
-    "attribute",
-    "play",
-    "replay",
-    "report",
-    "games",
-    "show",
-    "solve",
-    "check",
-    "new-game",
-    "data",
-    "export",
-    "serve",
-    "credit check",
-    "credit suggest",
-    "audit credit",
-    "audit game",
-    "board run",
-    "board verify",
-    "board page",
+    *(command.name for command in commands.COMMANDS if command.name != "bench board"),
+    *(f"bench board {name}" for name in ("run", "verify", "page")),
 )
 
 

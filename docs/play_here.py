@@ -5,6 +5,7 @@ PettingZoo. `build_play.py` packs it with the packages' own modules.
 """
 
 import json
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -122,9 +123,14 @@ class Session:
             paid = float(self.node.returns[seat] - before.returns[seat])
             turn.rewards["game"] = turn.rewards.get("game", 0.0) + paid
 
-    def go_on(self) -> None:
-        """Lets the policies play until a person is to move."""
-        while not self.done and (policy := self.players[self.seat]) is not None:
+    def go_on(self, max_turns: float = math.inf) -> None:
+        """Lets the policies play until a person is to move, for at most so many turns."""
+        end = len(self.turns) + max_turns
+        while (
+            not self.done
+            and len(self.turns) < end
+            and (policy := self.players[self.seat]) is not None
+        ):
             index, legal = self._index(self.seat), self.info()["legal"]
             request = TurnRequest(
                 0,
@@ -172,6 +178,8 @@ class Tables:
         """
         path, _, query = path.partition("?")
         match path.strip("/").split("/"):
+            case ["api", "visit"]:
+                return {"entered": True, "token": False}
             case ["api", "games"]:
                 return {"games": self._games}
             case ["api", "games", id]:
@@ -187,6 +195,8 @@ class Tables:
                     return self._values(self._saved[id]["game"], session, turn)
                 if rest == ["record"]:
                     return self._record(id, session)
+                if rest == ["watch"]:
+                    return self._watch(id, session, int(query.partition("=")[2]))
                 return self._view(id, session)
             case ["api", "replay"]:
                 session = self._replayed(given)
@@ -200,12 +210,15 @@ class Tables:
         """A new table."""
         id, seats = given["game"], given["seats"]
         num_players = self._facts(id)["players"]
-        if len(seats) != num_players or seats.count(PERSON) != 1:
-            raise Refused(400, f"Want {num_players} seats, one of a person.")
+        if len(seats) != num_players or seats.count(PERSON) > 1:
+            raise Refused(400, f"Want {num_players} seats, at most one of a person.")
         seed = given.get("seed", secrets.randbelow(MAX_SEED))
         table = secrets.token_urlsafe(9)
         saved = {"game": id, "seats": seats, "seed": seed, "replies": []}
-        return self._view(table, self._session(table, saved))
+        session = self._session(table, saved)
+        if PERSON not in seats:
+            return self._watch(table, session, 0)
+        return self._view(table, session)
 
     def _facts(self, id: Any) -> Any:
         found = [game for game in self._games if game["id"] == id]
@@ -220,7 +233,8 @@ class Tables:
             self._facts(saved["game"])
             players = [self._policy(saved["game"], name) for name in saved["seats"]]
             session = Session(saved["game"], players, saved["seed"], saved["replies"])
-            session.go_on()
+            if PERSON in saved["seats"]:
+                session.go_on()
             self._sessions[id], self._saved[id] = session, saved
         return self._sessions[id]
 
@@ -240,7 +254,6 @@ class Tables:
     def _view(self, id: str, session: Session) -> dict[str, Any]:
         saved = self._saved[id]
         seat = saved["seats"].index(PERSON)
-        replies = [action_text(session.game, turn) for turn in session.turns]
         return {
             "table": id,
             "game": saved["game"],
@@ -249,8 +262,29 @@ class Tables:
             "turn": len(session.turns),
             "own_turns": [i for i, t in enumerate(session.turns) if t.seat == seat],
             "forfeited_by": None,
-            "saved": {**saved, "replies": replies},
+            "saved": self._now(id, session),
             **seen(session, seat),
+        }
+
+    def _now(self, id: str, session: Session) -> dict[str, Any]:
+        """The game with its replies so far, as a file or a link keeps it."""
+        replies = [action_text(session.game, turn) for turn in session.turns]
+        return {**self._saved[id], "replies": replies}
+
+    def _watch(self, id: str, session: Session, start: int) -> dict[str, Any]:
+        """The turns from `start` on of a game of policies; who has seen all gets one more."""
+        if start >= len(session.turns):
+            session.go_on(1)
+        saved = self._now(id, session)
+        return {
+            "table": id,
+            "game": saved["game"],
+            "title": self._facts(saved["game"])["title"],
+            "seats": saved["seats"],
+            "thinks": False,
+            "fault": None,
+            "saved": saved,
+            **frames(session, start),
         }
 
     def _reply(self, id: str, session: Session, given: Mapping[str, Any]) -> None:
@@ -264,8 +298,7 @@ class Tables:
     def _record(self, id: str, session: Session) -> dict[str, Any]:
         if not session.done:
             raise Refused(409, "The game is not over; its seed tells what is hidden.")
-        saved: dict[str, Any] = self._view(id, session)["saved"]
-        return saved
+        return self._now(id, session)
 
     def _replayed(self, record: Mapping[str, Any]) -> Session:
         num_players = self._facts(record.get("game"))["players"]

@@ -158,6 +158,7 @@ OTHERS = {
     "matching.py:Matching._advance": OWN,
     "sweep.py:_check_sweep": OPERATOR,
     "arguments.py:read_params": OPERATOR,
+    "options.py:_yaml_of": OPERATOR,
     "endpoints.py:_value": OPERATOR,
     "finite.py:_lower_rate": CHECKPOINT,
     "folder.py:_config": CHECKPOINT,
@@ -220,7 +221,10 @@ def of_episodes(folder: Path) -> None:
             tried(replay, episode)
             tried(select, "wins", [episode])
     tried(list, read_rollouts(file))
-    assert arena("data", file, "--select", "wins", "--out", folder / "c.parquet") != 0
+    assert (
+        arena("data", "select", file, "--by", "wins", "--out", folder / "c.parquet")
+        != 0
+    )
 
 
 def of_datasets(folder: Path) -> None:
@@ -507,8 +511,8 @@ def of_recipes(folder: Path) -> None:
         "losses": {"kl": {"weight": 1}},
         "rewards": {"length": {"weight": 1}},
         "columns": {"a": "b"},
-        "warm_start_games": ["nim"],
-        "reply_format": "bare",
+        "warm_start": {"games": ["nim"]},
+        "prompt": {"reply_format": "bare"},
     }
     for mutant in mutants(recipe):
         (folder / "recipe.yaml").write_text(yaml.safe_dump(mutant))
@@ -792,9 +796,9 @@ def test_every_reader_has_read_a_canary(walk):
 
 
 def test_every_server_has_a_canary():
-    from arena_trainers.cli.serve import serve_app
+    from arena_trainers.cli.commands import CommandTable
 
-    assert {command.name for command in serve_app.registered_commands} == {*SERVERS}
+    assert {*CommandTable("serve")} == {*SERVERS}
 
 
 def test_the_canaries_are_alive(tmp_path):

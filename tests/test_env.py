@@ -829,11 +829,11 @@ class TestRendering:
         assert printed.count("is to move") == 2
         assert printed.index("[J]") < printed.index("[Q]")
 
-    def test_nothing_is_rendered_by_default(
+    def test_a_text_is_returned_and_nothing_printed_by_default(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        env = started(kuhn())
-        assert env.render() is None
+        env = started(kuhn(), chance=[0, 1])
+        assert env.render() == started(kuhn(render_mode="ansi"), chance=[0, 1]).render()
         env.close()
         assert capsys.readouterr().out == ""
 
@@ -940,10 +940,11 @@ class TestRememberedStates:
 def test_an_agent_and_an_action_that_are_none_are_refused() -> None:
     env = arena_envs.make("kuhn_poker")
     env.reset(seed=0)
-    with pytest.raises(
-        ValueError, match="want an agent among player_0, player_1, got 0"
-    ):
-        env.observe(0)
+    for function in (env.observe, env.observation_space, env.action_space):
+        with pytest.raises(
+            ValueError, match="want an agent among player_0, player_1, got 0"
+        ):
+            function(0)
     with pytest.raises(
         ValueError, match=r"legal are \[0, 1\]; PromptWrapper\(env\) takes"
     ):

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 TRAIN = (
     "train --output-dir run --seed 1 --max_steps 60 --save_steps 10 --logging_steps 10 "
-    "--episodes_per_step 64 --warm_start_steps 60 --evaluate_every 0 --eval_episodes 20"
+    "--episodes_per_step 64 --warm_start steps=60 --evaluate_every 0 --callbacks eval_episodes=20"
 )
 GAME = "kuhn_poker-v0"
 
@@ -85,7 +85,7 @@ def test_train_kill_resume_evaluate_rank_report_replay_and_play(tmp_path):
         arena("eval lm:run/model kuhn_poker --against cfr -n 40 --json", tmp_path)
     )
     assert found
-    cup = "tournament random cfr lm:run/model -g kuhn_poker -n 20 --out cup"
+    cup = "bench tournament random cfr lm:run/model -g kuhn_poker -n 20 --out cup"
     assert "NashConv" in arena(cup, tmp_path)
     for source in ("run", "cup"):
         arena(f"report {source} --out {source}.html", tmp_path)

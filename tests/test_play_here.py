@@ -2,8 +2,11 @@
 
 import random
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -11,7 +14,7 @@ import play_here
 from arena_envs import game_infos, make_game
 from arena_studio.web import links, views
 from arena_wrappers import SeatSession, make_policy
-from build_play import kept_values
+from build_play import kept_values, pack
 
 
 def rivals(game: Any, id: str) -> list[str]:
@@ -107,3 +110,25 @@ def test_a_record_of_anybody_is_refused_with_a_reason(tables, change, wanted) ->
     record = {"game": "tic_tac_toe-v0", "seed": 0, "replies": ["b2"], **change}
     with pytest.raises(play_here.Refused, match=wanted):
         tables.answer("/api/replay", record)
+
+
+def test_policies_play_a_turn_for_each_look(tables) -> None:
+    view = opened(tables, "tic_tac_toe-v0", "minimax", "minimax")
+    path, turns = f"/api/tables/{view['table']}", [*view["turns"]]
+    while not view["done"]:
+        view = tables.answer(f"{path}/watch?from={len(turns)}", {})
+        turns += view["turns"]
+        assert len(view["turns"]) == 1
+    assert tables.answer(f"{path}/record", {})["replies"] == [
+        turn["reply"] for turn in turns
+    ]
+
+
+def test_what_the_page_packs_is_all_that_it_imports(tmp_path) -> None:
+    pack(tmp_path / "arena.zip")
+    with ZipFile(tmp_path / "arena.zip") as packed:
+        packed.extractall(tmp_path)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import play_here"
+    alone = [sys.executable, "-I", "-S", "-c", code]  # as Pyodide: no other package
+    done = subprocess.run(alone, capture_output=True, text=True, check=False)
+    assert done.stderr == ""

@@ -22,8 +22,11 @@ ROOT = Path(__file__).parents[1]
 COMMANDS: Any = get_command(import_module("arena_trainers.cli.main").app)
 REQUEST: Any = import_module("arena_trainers.cli.train_request")
 HELP: Any = import_module("arena_trainers.cli.train_help")
+COMMAND_TABLE: Any = import_module("arena_trainers.cli.commands")
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # of the click that typer has
-NAMES = "|".join(sorted(COMMANDS.commands, key=len, reverse=True))
+NAMES = "|".join(
+    sorted({*COMMANDS.commands, *COMMAND_TABLE.WORDS_ELSEWHERE}, key=len, reverse=True)
+)
 PACKAGES = ("arena_envs", "wrappers", "trainers", "benchmarks", "docs", "environments")
 # what `make docs` writes repeats the help and the docstrings, which are read where they stand
 BUILT = ROOT / "docs" / "reference"
@@ -178,7 +181,7 @@ def parsed(tokens: list[str], may_lack: bool) -> str | None:
         return None if is_missing and may_lack else str(error.format_message())
     return (
         fault_of_training(context.params["arguments"])
-        if name == "arena sweep"
+        if name == "arena bench sweep"
         else None
     )
 
@@ -255,7 +258,8 @@ def test_every_printed_command_parses() -> None:
         ("`arena train --lr 3`", "'lr'"),
         ("```sh\narena eval random kuhn_poker --against\n```", "--against"),
         ("```sh\narena compare random\n```", "Missing"),
-        ("run it:\n\narena board check FILE", "no command 'check'"),
+        ("run it:\n\narena bench board check FILE", "no command 'check'"),
+        ("run it:\n\narena tournament random cfr -g nim", "no command 'tournament'"),
         ("arena train kuhn-tyni --dry-run", "kuhn-tyni"),
         ("arena play kuhn_poker cfr", "extra"),
     ],

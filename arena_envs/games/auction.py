@@ -50,7 +50,7 @@ the bids above 0 that are above the bidder's value, 0 without bids).
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -568,6 +568,33 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
                 each = each._replace(said=bid)
             past.append(each)
         return state._replace(personas=personas, past=tuple(past))
+
+    hidden_answers: ClassVar[Sequence[str]] = (*ATTRIBUTES, "several")
+
+    def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
+        """The next player's highest priority; None before all are drawn."""
+        told = self.hidden_profile(state, seat)
+        if told is None:
+            return None
+        priorities = told[1]
+        most = max(priorities.values())
+        best = [name for name, value in priorities.items() if value == most]
+        question = (
+            f"What is the highest priority of player_{(seat + 1) % self.num_players}, or do several "
+            "share it?"
+        )
+        return question, best[0] if len(best) == 1 else "several"
+
+    def hidden_profile(
+        self, state: State, seat: int
+    ) -> tuple[str, Mapping[str, float]] | None:
+        """A question about the next player's priorities, and these; None before all are drawn."""
+        if len(state.personas) < self.num_players:
+            return None
+        player = (seat + 1) % self.num_players
+        row = self.personas[state.personas[player]]
+        question = f"How high are the priorities of player_{player} for {', '.join(ATTRIBUTES)}?"
+        return question, dict(zip(ATTRIBUTES, map(float, row), strict=True))
 
 
 class Bidder(talk.Scripted):

@@ -62,6 +62,7 @@ class Breakthrough(TwoPlayerGame[State]):
         ValueError: a parameter is out of range.
     """
 
+    seat_tones = ("dark", "light")
     rows: int = param(8, 3, 8)
     columns: int = param(8, 2, 8)
 

@@ -193,6 +193,7 @@ class Chess(TwoPlayerGame[State]):
             position of a game that is over.
     """
 
+    seat_tones = ("light", "dark")
     max_plies: int = param(200, 1, MAX_PLIES)
     fen: str = chess.STARTING_FEN
 

@@ -33,7 +33,7 @@ its own. The board game is `num_words=25, num_agents=8`; smallest: `num_words=4,
 takes a list of your own, in which none is held out.
 
 The legal actions are a finite core: clues of common kinds, such as "animal 1", and all guesses;
-prompts show three of the clues. Players may give any clue. In `arena tournament` each policy plays
+prompts show three of the clues. Players may give any clue. In `arena bench tournament` each policy plays
 one seat, with the other policy as its partner and its opponents.
 
 Bots: `spy:honest` gives a clue that people link with its words, by the list `taboo`, and its
@@ -69,7 +69,7 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 from math import comb
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
@@ -200,6 +200,7 @@ class Codenames(talk.TalkGame[State, Action]):
             word twice.
     """
 
+    seat_roles = ("red spymaster", "red operative", "blue spymaster", "blue operative")
     num_words: int = param(12, 4, 25)
     num_agents: int = param(3, 1, lambda game: (game.num_words - 2) // 2)
     num_boards: int = param(200, 1, 1000)
@@ -521,6 +522,25 @@ class Codenames(talk.TalkGame[State, Action]):
         for place, role in zip(free, roles, strict=True):
             key[place] = role
         return state._replace(key="".join(key))
+
+    hidden_answers: ClassVar[Sequence[str]] = ("red", "blue", "assassin", "neutral")
+
+    def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
+        """For an operative, whose the first word on the board is; None for who knows the key."""
+        if (
+            seat % 2 == 0
+            or state.winner >= 0
+            or UNKNOWN in state.key
+            or state.board < 0
+        ):
+            return None
+        places = [p for p in range(len(state.key)) if p not in state.guessed]
+        word = self.boards[state.board][places[0]]
+        roles = dict(
+            zip(("0", "1", ASSASSIN, NEUTRAL), self.hidden_answers, strict=True)
+        )
+        question = f'Whose is the word "{word}": of team red, of team blue, the assassin, or neutral?'
+        return question, roles[state.key[places[0]]]
 
 
 MAX_BOOK = 1000  # sets of words in a code book

@@ -69,7 +69,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -82,6 +82,7 @@ from arena_envs.game import (
     counted,
     filled,
     hidden_again,
+    in_words,
     next_entries,
     np,
     of_split,
@@ -605,6 +606,19 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         if len(claims) == 1 and seat == 1:
             claims = (rng.choice(shares_of(pool)),)
         return State(pool, values, utterances, claims)
+
+    @cached_property
+    def hidden_answers(self) -> tuple[str, ...]:
+        """Points of an item."""
+        return tuple(map(in_words, range(self.points + 1)))
+
+    def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
+        """What an item of the first kind is worth to the other seat; None before it is drawn."""
+        if len(state.values) < 2:
+            return None
+        item = self.items[0]
+        question = f"How many points is one {item} worth to player_{1 - seat}?"
+        return question, in_words(state.values[1 - seat][0])
 
     @property
     def _pools(self) -> Sequence[Numbers]:

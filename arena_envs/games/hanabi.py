@@ -612,6 +612,19 @@ class Hanabi(BaseGame[State, int]):
             copies[card] -= 1
         return state._replace(deck=bytes(copies), hands=_put(state.hands, seat, hand))
 
+    @cached_property
+    def hidden_answers(self) -> tuple[str, ...]:
+        """All cards."""
+        return tuple(map(self._name, range(self.num_colors * self.num_ranks)))
+
+    def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
+        """Which card the seat's first slot holds; None before all cards are dealt."""
+        is_dealt = len(state.hands) == self.num_players and all(state.hands)
+        if not is_dealt or not state.hands[seat]:
+            return None
+        question = "Which card do you hold in your slot 0?"
+        return question, self._name(state.hands[seat][0])
+
     def _deal(self, state: State, card: int) -> State:
         _, deck, size, hands, hints, tops, discards, tokens, lives, left, past = state
         seat, hand_size = 0, self.cards_per_hand

@@ -42,6 +42,7 @@ from arena_envs.game import (
     by_player,
     filled,
     fold,
+    in_words,
     np,
     param,
 )
@@ -206,6 +207,26 @@ class LiarsDice(BaseGame[State, int]):
             for i, face in enumerate(state.dice)
         )
         return State(dice, state.actions)
+
+    @cached_property
+    def hidden_answers(self) -> tuple[str, ...]:
+        """Numbers of the others' dice."""
+        return tuple(map(in_words, range((self.num_players - 1) * self.num_dice + 1)))
+
+    def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
+        """How many dice of the others count for the last bid, or are wild before the first."""
+        if len(state.dice) < self.num_players * self.num_dice:
+            return None
+        wild = self.num_sides - 1
+        bids = [action for action in state.actions if action < self.num_bids]
+        face = bids[-1] % self.num_sides if bids else wild
+        faces = " or ".join(PLURALS[each] for each in sorted({face, wild}))
+        count = sum(
+            die in (face, wild)
+            for i, die in enumerate(state.dice)
+            if i // self.num_dice != seat
+        )
+        return f"How many dice of the other players are {faces}?", in_words(count)
 
     @cached_property
     def _texts(self) -> tuple[str, ...]:

@@ -118,6 +118,7 @@ class Negotiation(Haggling):
         ValueError: a parameter is out of range.
     """
 
+    seat_roles = ("seller", "buyer")
     scale: int = param(100, 1, 1_000_000)
     num_rounds: int = param(10, 1, 50)
     num_offers: int = param(21, 2, 1001)

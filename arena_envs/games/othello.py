@@ -70,6 +70,7 @@ class Othello(TwoPlayerGame[State]):
         ValueError: another size.
     """
 
+    seat_tones = ("dark", "light")
     size: int = 8
 
     def __post_init__(self) -> None:

@@ -162,6 +162,7 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
         ValueError: a parameter is out of range.
     """
 
+    seat_roles = ("seller", "buyer")
     num_rounds: int = param(20, 1, 50)
     prior: float | Sequence[float] = PRIORS
     value: float | Sequence[float] = VALUES

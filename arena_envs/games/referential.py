@@ -41,7 +41,7 @@ from the messages, it is right with probability 1/n, whatever it does.
 
 Bots: `referrer:honest` says the fewest values that fit the target alone; `referrer:optimal` uses a
 code by position in the alphabet. The first pair scores 0.99, the second 1, a mixed pair less. Cross-play between populations is
-measured by `arena tournament referrer:honest referrer:optimal -g referential --out runs/codes`.
+measured by `arena bench tournament referrer:honest referrer:optimal -g referential --out runs/codes`.
 
 Cheapest trick known: a code of one word per object, as that of `referrer:optimal`, pays a pair that has
 agreed on it 1; no referee sees it, and a stranger does not know it. To copy the line of the target pays
@@ -211,6 +211,7 @@ class Referential(talk.PairedTurns[State, Action]):
             value twice.
     """
 
+    seat_roles = ("speaker", "listener")
     num_objects: int = param(
         4,
         2,

@@ -116,6 +116,7 @@ class SaySelect(talk.PairedTurns[State, Action]):
         ValueError: a parameter is out of range.
     """
 
+    seat_roles = ("speaker", "selector")
     num_balls: int = param(5, 2, 10)
     max_paying: int = param(3, 1, lambda game: game.num_balls)
     num_rounds: int = param(5, 1, 20)

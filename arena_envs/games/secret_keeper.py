@@ -199,6 +199,7 @@ class SecretKeeper(talk.PairedTurns[State, Action]):
         ValueError: a parameter is out of range.
     """
 
+    seat_roles = ("attacker", "keeper", "subject")
     num_rounds: int = param(4, 1, 20)
     num_digits: int = param(4, 1, 8)
     num_words: int = param(200, 2, lambda game: len(game.nouns))

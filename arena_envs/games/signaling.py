@@ -61,6 +61,7 @@ class Signaling(BaseGame[State, int]):
         ValueError: a parameter is out of range.
     """
 
+    seat_roles = ("speaker", "listener")
     num_targets: int = param(3, 1, 100)
     num_words: int = param(3, 1, 100)
 

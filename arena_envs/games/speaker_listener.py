@@ -116,6 +116,7 @@ class SpeakerListener(BaseGame[State, int]):
         ValueError: a parameter is out of range.
     """
 
+    seat_roles = ("speaker", "listener")
     size: int = param(3, 2, 9, knob=(2, 3, 4, 5))
     num_goals: int = param(4, 1, lambda game: game.size**2 - 1)
     num_words: int = param(2, 1, 20)

@@ -725,6 +725,19 @@ class Werewolf(talk.TalkGame[State, Action]):
             start = end
         return candidate._replace(past=tuple(past))
 
+    @cached_property
+    def hidden_answers(self) -> tuple[str, ...]:
+        """The roles that are dealt."""
+        return tuple(dict.fromkeys(self.roles))
+
+    def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
+        """The role of the next living player; None before all roles are dealt."""
+        others = [player for player in state.living if player != seat]
+        if len(state.roles) < self.num_players or not others:
+            return None
+        player = min(others, key=lambda other: (other - seat) % self.num_players)
+        return f"What is the role of player_{player}?", state.roles[player]
+
 
 CLAIM = "I am the seer."
 FOUND = re.compile(r"player_([0-9]) is (a|no) wolf")

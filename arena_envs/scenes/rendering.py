@@ -27,11 +27,9 @@ def rendered(
     """A state as a seat sees it.
 
     Returns:
-        A text for `"ansi"`; uint8[640, 640, 3] for `"rgb_array"`; None for `"human"`, which
-        prints the text, and for None.
+        A text for `"ansi"` and None; uint8[640, 640, 3] for `"rgb_array"`; None for `"human"`,
+        which prints the text.
     """
-    if mode is None:
-        return None
     scene = scene_of(game, state, viewer)
     if mode == "rgb_array":
         return pixels(svg_of(drawing_of(scene), width=SIDE, height=SIDE))

@@ -1,7 +1,7 @@
 """`match:N(game)`: several games of the same players as one episode, seats exchanged after each."""
 
 import random
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -94,6 +94,13 @@ class MatchOfGames(Transform):
     @property
     def pays(self) -> Pays:
         return "on_the_way"
+
+    @property
+    def known_value(self) -> str | None:
+        """0 where both players play both places equally often: each can play each game alone."""
+        is_even = self.num_games % 2 == 0 and not self.game.simultaneous
+        is_duel = self.game.num_players == 2 and self.game.zero_sum
+        return "0 for both players" if is_even and is_duel else None
 
     def initial_state(self) -> MatchState:
         return MatchState((), self.game.initial_state())
@@ -243,6 +250,19 @@ class MatchOfGames(Transform):
         player = self._player(seat, len(state.ended))
         current = self.game.resample(state.current, player, rng)
         return MatchState(tuple(ended), current)
+
+    @property
+    def hidden(self) -> Callable[[MatchState, int], tuple[str, str] | None]:
+        """The question of the current game; an AttributeError where the inner game hides nothing."""
+        inner = self.game.hidden
+
+        def hidden(state: MatchState, seat: int) -> tuple[str, str] | None:
+            fact: tuple[str, str] | None = inner(
+                state.current, self._player(seat, len(state.ended))
+            )
+            return fact
+
+        return hidden
 
     def measures(self, state: MatchState) -> Mapping[str, float]:
         """Means over the games so far of the inner game's measures, and each seat's gain."""

@@ -603,6 +603,12 @@ SUBJECTS = {
         "a054fb1",
         "z-score of what the turn was paid, by turn",
     ),
+    "mars-released": formula(
+        formulas.mars_released,
+        "MARS",
+        "released",
+        "turn rewards whitened, added up, centred, whitened again",
+    ),
     "verl-7244": formula(
         formulas.verl_7244,
         "verl",

@@ -1,6 +1,6 @@
 """Credit that people are about to use and that is on no index, each in a few lines of ours.
 
-    arena audit credit formulas:turn_credit --signature episodes   # in this folder
+    arena credit audit formulas:turn_credit --signature episodes   # in this folder
 
 Each function is called as `arena_credit.audit` says: with the rewards of the turns of each episode
 of a group. The docstring names where the formula
@@ -110,6 +110,21 @@ def at_grpo(rewards: Rewards) -> list[Floats]:
             for i, score in zip(rows, scores, strict=True):
                 advantages[i][t] = score
     return advantages
+
+
+def mars_released(rewards: Rewards) -> list[Floats]:
+    """The released code of MARS (thu-nics/MARS), of one seat whose turns have one token each.
+
+    Rewards are centred over all turns and whitened, added up from the turn on, centred by the mean of the
+    distinct values, with the 0 of padding, and whitened again.
+    """
+    flat = np.concatenate(rewards)
+    ends = np.cumsum([len(own) for own in rewards])[:-1]
+    centred = (flat - flat.mean()) / (flat.std(ddof=1) + 1e-8)
+    sums = [np.cumsum(own[::-1])[::-1] for own in np.split(centred, ends)]
+    to_go = np.concatenate(sums)
+    distinct = np.unique(np.append(np.round(to_go, 6), 0.0))
+    return np.split(z_scores(to_go - distinct.mean(), 1e-8, ddof=1), ends)
 
 
 def verl_7244(rewards: Rewards) -> list[Floats]:

@@ -6,20 +6,18 @@ import pytest
 
 
 def begin(page: Any, game: str, *seats: str) -> None:
-    """Starts a game; `me` or an opponent for each seat that is not as offered."""
+    """Starts a game from the gallery; `me` or an opponent for each seat."""
     page.fill("#filter", game)
-    ids = page.evaluate(
-        "[...document.querySelectorAll('#game option')].map(o => o.value)"
-    )
-    page.select_option("#game", next(id for id in ids if id.startswith(f"{game}-v")))
+    page.click(f"#gallery a[href^='#game={game}-v']")
     page.wait_for_selector(f"#facts:has-text('{len(seats)} player')")
     page.wait_for_selector(
         f"#seat{len(seats) - 1} option[value='{seats[-1]}']", state="attached"
     )
     for number, who in enumerate(seats):
         page.select_option(f"#seat{number}", who)
-    page.click("#new button")
-    page.wait_for_selector("#table:not([hidden])", timeout=20_000)
+    page.click("#start")
+    shown = "#table" if "me" in seats else "#replay"
+    page.wait_for_selector(f"{shown}:not([hidden])", timeout=20_000)
 
 
 def over(page: Any) -> bool:
@@ -34,17 +32,23 @@ def move(page: Any, act: Any) -> None:
     before, status = observed(page), page.inner_text("#status")
     act()
     for _ in range(400):
-        if observed(page) != before or page.inner_text("#status") != status:
+        is_changed = observed(page) != before or page.inner_text("#status") != status
+        if is_changed and page.evaluate(
+            "state.view.yours || state.view.seats[state.view.to_move] === 'person' || state.view.done"
+        ):
             return
         page.wait_for_timeout(25)
     pytest.fail(f"nothing followed the move: {page.inner_text('main')}")
 
 
 def first_move(page: Any) -> None:
-    """The first move: a button; in a language game its words, sent with Enter."""
+    """A move: a button, or a click on the board; in a language game words, sent with Enter."""
 
     def act() -> None:
-        page.locator("#buttons button").first.click()
+        moves = page.locator("#buttons button, #scene button")
+        moves.first.click()
+        if page.locator("#scene .picked").count():  # a piece, which wants a target
+            page.evaluate("send(state.view.legal[0])")
         if page.input_value("#text"):
             page.press("#text", "Enter")
 

@@ -70,7 +70,7 @@ def opened(browser, address) -> Iterator[Any]:
 def page(opened) -> Any:
     """The page at its start."""
     opened.evaluate("location.hash = ''")
-    opened.wait_for_selector("#choose:not([hidden])")
+    opened.wait_for_selector("#home:not([hidden])")
     opened.fill("#filter", "")
     return opened
 
@@ -160,7 +160,7 @@ def test_a_game_outlives_a_reload_and_its_link_is_replayed(page, address) -> Non
     PAGES.move(page, lambda: page.click("button[aria-label='b2']"))
     before = PAGES.observed(page)
     page.reload()
-    page.wait_for_selector("#buttons button", timeout=120_000)
+    page.wait_for_selector("#scene button", timeout=120_000)
     assert PAGES.observed(page) == before
     while not PAGES.over(page):
         PAGES.first_move(page)
@@ -169,7 +169,7 @@ def test_a_game_outlives_a_reload_and_its_link_is_replayed(page, address) -> Non
     link, first = page.input_value("#link"), page.inner_text("#turn")
     assert "#record=" in link
     page.evaluate("location.hash = ''")
-    page.wait_for_selector("#choose:not([hidden])")
+    page.wait_for_selector("#home:not([hidden])")
     page.goto(link)
     page.wait_for_selector("#replay:not([hidden])")
     assert page.inner_text("#turn") == first
@@ -180,12 +180,12 @@ def test_axe_finds_nothing_serious(page, axe, scheme) -> None:
     page.emulate_media(color_scheme=scheme)
     PAGES.nothing_serious(page, axe)
     for game, seats in (
+        ("werewolf", ["me", *["random"] * 5]),
         ("tic_tac_toe", ["me", "random"]),
         ("leduc_poker", ["me", "random"]),
-        ("werewolf", ["me", *["random"] * 5]),
     ):
         page.evaluate("location.hash = ''")
-        page.wait_for_selector("#choose:not([hidden])")
+        page.wait_for_selector("#home:not([hidden])")
         PAGES.begin(page, game, *seats)
         PAGES.nothing_serious(page, axe)
     PAGES.first_move(page)

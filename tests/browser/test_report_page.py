@@ -19,8 +19,8 @@ from arena_wrappers import ScriptedPolicy, play
 pytestmark = pytest.mark.slow
 
 ATTACK = "</script><img src=x onerror=\"document.title = 'hacked'\">{{ 7 * 7 }}"
-TRAIN = "--warm_start_steps 20 --max_steps 4 --logging_steps 2 --evaluate_every 2"
-TRAIN += " --num_generations 4 --episodes_per_step 16 --eval_episodes 20"
+TRAIN = "--warm_start steps=20 --max_steps 4 --logging_steps 2 --evaluate_every 2"
+TRAIN += " --num_generations 4 --episodes_per_step 16 --callbacks eval_episodes=20"
 
 
 @pytest.fixture(scope="module")

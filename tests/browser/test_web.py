@@ -71,18 +71,23 @@ def visit(browser, served) -> Iterator[Any]:
     troubles: list[str] = []
     contexts: list[Any] = []
 
-    def opened(link: str = "", **options: Any) -> Any:
+    def opened(link: str = "", *, is_refused: bool = False, **options: Any) -> Any:
         context = browser.new_context(**options)
         context.set_default_timeout(15_000)
         contexts.append(context)
         page = context.new_page()
+        # a first visit makes no request that is refused, unless its link is bad
+        is_loaded = [True] if is_refused else []
         page.on(
             "console",
-            lambda said: None if LOAD in said.text else troubles.append(said.text),
+            lambda said: (
+                None if LOAD in said.text and is_loaded else troubles.append(said.text)
+            ),
         )
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.goto(served.url + link)
         page.wait_for_selector("body[data-ready=yes]")
+        is_loaded.append(True)
         return page
 
     yield opened
@@ -130,7 +135,7 @@ def test_squares_are_clicked(visit) -> None:
     )
     begin_again = page.url
     page.goto(f"{begin_again.partition('#')[0]}#")
-    page.wait_for_selector("#choose:not([hidden])")
+    page.wait_for_selector("#home:not([hidden])")
     begin(page, "breakthrough", "me", "random")
     page.click("button[aria-label^='b7']")
     assert page.locator("button.picked").count() == 1
@@ -138,7 +143,8 @@ def test_squares_are_clicked(visit) -> None:
     assert moves
     assert all("b7" in text for text in moves)
     move(page, lambda: page.click(f"button[aria-label^='{moves[0][-2:]}']"))
-    assert page.locator("#buttons button").count() > 5
+    assert page.locator("#buttons button").count() == 0
+    assert page.locator("#scene button").count() > 5
 
 
 def test_keys_play_and_the_focus_follows(visit) -> None:
@@ -154,7 +160,7 @@ def test_keys_play_and_the_focus_follows(visit) -> None:
 def test_a_word_is_typed(visit) -> None:
     page = visit(**PHONE)
     begin(page, "wordle", "me")
-    assert page.locator("#buttons button").count() == 40
+    assert page.locator("#buttons button").count() == 12
     word = page.locator("#buttons button").last.inner_text()
     page.fill("#text", word)
     assert page.locator("#buttons button").all_inner_texts() == [word]
@@ -196,7 +202,7 @@ def test_two_browsers_meet_by_link_and_each_sees_its_seat(visit, served) -> None
     assert "invite" not in two.url
     assert "You are player_0" in observed(one)
     assert "You are player_1" in observed(two)
-    assert two.inner_text("#status") == "Waiting for player_0."
+    assert two.inner_text("#status") == "Waiting for Blue."
     one.click("#buttons button:has-text('bet')")
     two.wait_for_selector("#buttons button")
     two.reload()
@@ -204,8 +210,10 @@ def test_two_browsers_meet_by_link_and_each_sees_its_seat(visit, served) -> None
     two.click("#buttons button:has-text('pass')")
     two.wait_for_selector("#credit:not([hidden])")
     one.wait_for_selector("#credit:not([hidden])")
-    assert one.inner_text("#status") == "The game is over: you 1, player_1 -1."
-    third = visit(link.removeprefix(served.url))
+    assert (
+        one.inner_text("#status") == "The game is over. You won, 1 to \N{MINUS SIGN}1."
+    )
+    third = visit(link.removeprefix(served.url), is_refused=True)
     assert "This link was used" in third.inner_text("#problem")
 
 
@@ -218,7 +226,7 @@ def test_a_game_outlives_a_reload_and_a_restart(visit, served) -> None:
     page.wait_for_selector("#table:not([hidden])")
     assert observed(page) == before
     served.stop()
-    page.locator("#buttons button").first.click()
+    page.locator("#scene button").first.click()
     page.wait_for_selector("#problem:not([hidden])")
     assert "the game is kept" in page.inner_text("#problem")
     served.start()
@@ -239,9 +247,60 @@ def test_a_shared_link_replays_the_game_in_another_browser(visit, served) -> Non
     first = other.inner_text("#turn")
     other.keyboard.press("ArrowRight")
     assert other.inner_text("#turn") != first
-    assert "player_1 (random)" in first + other.inner_text("#turn")
+    assert "random, orange" in first + other.inner_text("#turn")
     broken = visit("#record=zzzz")
     assert "This link is broken" in broken.inner_text("#problem")
+
+
+def test_a_game_over_talks_plainly_and_offers_more(visit) -> None:
+    page = visit(**PHONE)
+    begin(page, "kuhn_poker", "me", "random")
+    assert page.locator("#players li").all_inner_texts() == [
+        "You, blue",
+        "random, orange",
+    ]
+    while not over(page):
+        first_move(page)
+    assert re.search("over. You (won|lost), ", page.inner_text("#status"))
+    page.click("#share")
+    page.wait_for_selector("#shared:not([hidden])")
+    assert "#record=" in page.input_value("#shared")
+    table = page.url
+    page.click("#swap")
+    page.wait_for_selector("#players li:has-text('You, orange')")
+    assert page.url != table
+    page.goto(f"{page.url.partition('#')[0]}#")
+    page.wait_for_selector("#home:not([hidden])")
+    assert page.locator("#recent a").count() == 2
+    page.locator("#recent a").last.click()
+    page.wait_for_selector("#over:not([hidden])")
+
+
+def test_two_policies_are_watched_with_their_words(visit, wait_until) -> None:
+    page = visit(reduced_motion="reduce")
+    begin(page, "tic_tac_toe", "random", "minimax")
+    assert page.inner_text("#run") == "Run"  # nothing moves by itself
+    page.click("#run")
+    wait_until(page, "state.replay.turns.length > 1")
+    assert "random, blue" in page.inner_text("#words")
+    assert "minimax, orange" in page.inner_text("#words")
+    wait_until(page, "at('turn').textContent.startsWith('The end: random, blue')")
+    assert page.evaluate("state.record.seats") == ["random", "minimax"]
+
+
+def test_a_column_a_card_and_a_chip_are_clicked(visit) -> None:
+    page = visit()
+    for game, opponent, selector in (
+        ("connect_four", "random", "#scene button[aria-label^='d']"),
+        ("goofspiel", "random", "#scene button.card"),
+        ("nim", "minimax", "#scene button.item"),
+    ):
+        page.goto(f"{page.url.partition('#')[0]}#")
+        page.wait_for_selector("#home:not([hidden])")
+        begin(page, game, "me", opponent)
+        assert page.locator("#buttons button").count() == 0
+        assert page.is_hidden("#typing")
+        move(page, lambda selector=selector: page.locator(selector).last.click())
 
 
 HOSTILE = """async (table) => {
@@ -317,7 +376,11 @@ def test_axe_finds_nothing_serious(visit, axe, scheme) -> None:
         nothing_serious(page, axe)
 
     check()
+    page.click("#gallery a")
+    page.wait_for_selector("#seat1")
+    check()
     for game, seats in (
+        ("tic_tac_toe", ["minimax", "random"]),
         ("tic_tac_toe", ["me", "random"]),
         ("leduc_poker", ["me", "random"]),
         ("hex", ["me", "random"]),
@@ -326,11 +389,11 @@ def test_axe_finds_nothing_serious(visit, axe, scheme) -> None:
         ("werewolf", ["me", *["random"] * 5]),
     ):
         page.goto(page.url.partition("#")[0] + "#")
-        page.wait_for_selector("#choose:not([hidden])")
+        page.wait_for_selector("#home:not([hidden])")
         begin(page, game, *seats)
         check()
     page.goto(page.url.partition("#")[0] + "#")
-    page.wait_for_selector("#choose:not([hidden])")
+    page.wait_for_selector("#home:not([hidden])")
     begin(page, "kuhn_poker", "me", "random")
     while not over(page):
         first_move(page)

@@ -159,30 +159,43 @@ def test_a_level_by_hand():
     )
 
 
+def baseline_of_pairs(other, mean, error):
+    """Of a return whose partner returns `other`; `mean` is that of all three others."""
+    s = (mean - other) ** 2 * 3 / 2
+    between = (s - error) * 3 / 4 / 4 * (1 - 30 * error / s)
+    return mean + between / (between + error) * (other - mean)
+
+
+def advantages_of_pairs(returns):
+    """Two groups of two, one turn."""
+    zeros = np.zeros(4, int)
+    turns = TurnBatch(returns, zeros, range(4), zeros, zeros, group=[0, 0, 1, 1])
+    return estimate("control_variates", turns).advantage
+
+
 def test_control_variates_by_hand():
     """Returns 0 and 1 in group 0, 100 and 101 in group 1, one turn, no surprise.
 
     Without the first: mean 202 / 3, mean squares 1/2 within and s = (199 / 3)² · 3 / 2 = 6600.2
-    between. One pair alone shows σ², so σ² = 1/2 + 0.02 s = 132.5. τ² raw is (s - σ²) / (4/3) =
-    4850.8, one degree of freedom keeps 1/4, and F = 49.8 of two groups keeps 1 - 30 / F: 482.3.
-    So the 1 has the weight 482.3 / (482.3 + 132.5) = 0.7845: 67.33 - 0.7845 · 66.33 = 15.3.
-    Without the second likewise with 201 / 3 and s = (67)² · 3 / 2. The others by symmetry.
+    between. τ² raw is (s - 1/2) / (4/3), one degree of freedom keeps 1/4, and F = 13,200 of two groups
+    keeps 1 - 30 / F: 1234.7. So the 1 has the weight 1234.7 / (1234.7 + 1/2) = 0.9996. Without the second
+    likewise with 201 / 3 and s = (67)² · 3 / 2. The others by symmetry.
     """
-
-    def baseline(other, mean):
-        s = (mean - other) ** 2 * 3 / 2
-        error = 0.5 + 0.02 * s
-        between = (s - error) * 3 / 4 / 4 * (1 - 30 * error / s)
-        return mean + between / (between + error) * (other - mean)
-
-    np.testing.assert_allclose(baseline(1, 202 / 3), 15.296, atol=1e-3)
-    want = [0 - baseline(1, 202 / 3), 1 - baseline(0, 201 / 3)]
-    zeros = np.zeros(4, int)
-    turns = TurnBatch(
-        [0, 1, 100, 101], zeros, range(4), zeros, zeros, group=[0, 0, 1, 1]
-    )
-    got = estimate("control_variates", turns).advantage
+    np.testing.assert_allclose(baseline_of_pairs(1, 202 / 3, 0.5), 1.0268, atol=1e-4)
+    want = [
+        0 - baseline_of_pairs(1, 202 / 3, 0.5),
+        1 - baseline_of_pairs(0, 201 / 3, 0.5),
+    ]
+    got = advantages_of_pairs([0, 1, 100, 101])
     np.testing.assert_allclose(got, [*want, -want[1], -want[0]])
+
+
+def test_a_pair_of_equal_returns_is_little_evidence_of_shared_luck():
+    """Without the first, the pair 100, 100 shows no σ²: it counts as 0.02 s, s = (200/3 - 1)² · 3/2."""
+    mean = 201 / 3
+    error = 0.02 * (mean - 1) ** 2 * 3 / 2
+    got = advantages_of_pairs([0, 1, 100, 100])
+    np.testing.assert_allclose(got[0], 0 - baseline_of_pairs(1, mean, error))
 
 
 def expected(estimator, play, batches):
@@ -245,6 +258,64 @@ def test_a_group_of_six_is_unbiased(game, estimator):
     play = play_of(game)
     gradient = expected(estimator, play, groups_of(play, 6))
     np.testing.assert_allclose(gradient, play.gradient, atol=1e-12)
+
+
+def pairs_of_triples(play):
+    """Every batch of two groups of three that a shared start allows, in one order each."""
+    starts, allowed = play.game.starts
+    likely = play.probability / play.game.flat.chance
+    for first, second in itertools.product(range(len(starts)), repeat=2):
+        triples = [
+            list(
+                itertools.combinations_with_replacement(np.flatnonzero(allowed[one]), 3)
+            )
+            for one in (first, second)
+        ]
+        for drawn in itertools.product(*triples):
+            orders = math.prod(
+                6 // math.prod(map(math.factorial, Counter(one).values()))
+                for one in drawn
+            )
+            lines = np.array([line for one in drawn for line in one])
+            chance = starts[first] * starts[second] * orders * likely[lines].prod()
+            turns = play.batch(lines)
+            groups = np.repeat(
+                [0, 1], [len(play.game.flat.rows(np.array(one))) for one in drawn]
+            )
+            yield chance, lines, replace(turns, group=groups)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", ["hidden_card", "signal"])
+def test_slopes_of_groups_are_unbiased(game, monkeypatch):
+    """All batches of two groups of three, with all slopes used in full, those of groups, too."""
+    play, sizes = play_of(game), []
+    explain = slope_module.GroupSlopes.explain
+
+    def recorded(*args):
+        explained = explain(*args)
+        sizes.append(np.abs(explained).max())
+        return explained
+
+    monkeypatch.setattr(slope_module.GroupSlopes, "explain", recorded)
+    gradient = expected(with_slopes, play, pairs_of_triples(play))
+    np.testing.assert_allclose(gradient, play.gradient, atol=1e-12)
+    assert np.mean(np.array(sizes) > 0.01) > 0.2
+
+
+def test_slopes_of_groups_by_hand():
+    """Two groups of three, surprise 1, -1, 0: values 2 m in the first, -2 m in the second.
+
+    Σ x² = 2, Σ x⁴ = 2, Σ x e = ±4, Σ x² e² = 8. Pairs 16 - 8 = 8 and weights 4 - 2 = 2 of each
+    group: τ² = 4, s = 16 / 4 = 4. So the slope is ±4 · 4 / (4 · 2 + 4) = ±4/3.
+    """
+    surprise = np.array([1.0, -1, 0] * 2)
+    values = 2 * np.repeat([1.0, -1], 3) * surprise
+    block = one_fold(6, [0, 3], [0, 0, 0, 1, 1, 1])
+    slopes = slope_module.GroupSlopes(surprise[:, None], 1, ALWAYS)
+    square = np.zeros((6, 1))
+    got = slopes.explain(values[None], surprise[:, None], square, block)
+    np.testing.assert_allclose(got, [4 / 3 * np.repeat([1, -1], 3) * surprise])
 
 
 @pytest.mark.slow
@@ -311,6 +382,22 @@ def test_noise_does_not_grow_with_the_horizon(end):
     turns, exact = rounds(0, 32, end=end)
     assert noise(turns, exact) < 1.1
     assert noise(turns, exact, surprise=False) > 14
+
+
+def wrong_rounds(seed, share, num=16):
+    """Rounds of 16 groups of 8; in a share of them the likelier answer is wrong for a whole group."""
+    turns, exact = rounds(seed, num, end=False)
+    sign = np.where(np.random.default_rng(seed).random((16, 1, num)) < share, -1.0, 1.0)
+    sign = np.broadcast_to(sign, (16, 8, num)).ravel()
+    logprob = turns.tokens["logprob"].copy()
+    logprob[1::2] *= sign
+    return replace(turns, tokens={**turns.tokens, "logprob": logprob}), exact
+
+
+def test_groups_whose_likelier_answer_is_wrong_have_slopes_of_their_own():
+    """With one slope for all groups the noise is above 1 + 0.96 · 15 / 2."""
+    turns, exact = wrong_rounds(0, 0.4)
+    assert noise(turns, exact) < 5
 
 
 def test_a_long_thought_does_not_drown_the_choice():

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from arena_credit import estimate
+
 FORMULAS = runpy.run_path(str(Path(__file__).parents[2] / "docs/audit/formulas.py"))
 GROUP = [np.array([1.0, 2.0]), np.array([0.0, 4.0, -1.0])]
 
@@ -61,3 +63,11 @@ def test_at_grpo_compares_payments_of_equal_turns():
     first, second = credit("verl_7244")
     assert first == pytest.approx([0.0, -half], abs=1e-5)
     assert second == pytest.approx([-1.0, half - 1, -1.0], abs=1e-5)
+
+
+def test_mars_released_is_our_estimator_for_one_seat_and_tokens_alone(batch):
+    turns = batch(
+        (0, 0, 0, GROUP[0].tolist()), (1, 0, 0, GROUP[1].tolist()), num_tokens=[1] * 5
+    )
+    expected = estimate("mars_released", turns).advantage
+    assert np.concatenate(credit("mars_released")) == pytest.approx(expected, abs=1e-6)

@@ -15,7 +15,7 @@ import arena_credit as credit
 from arena_credit.hooks.openrlhf import install
 from arena_credit.hooks.rows import StatefulEstimator, Trajectory
 from arena_credit.hooks.skyrl import WithoutPadding, step_advantages, stepwise
-from arena_credit.hooks.trl import row_advantages
+from arena_credit.hooks.trl import check_sampling, row_advantages
 from arena_credit.hooks.verifiers import annotate
 from arena_credit.hooks.verl import AdvantageEstimator, reads_rewards_alone
 
@@ -66,6 +66,61 @@ def test_verl_gets_the_credit_of_each_turn_on_its_tokens():
     other = (3 + 2) / 2
     assert advantages.tolist()[1] == [4 - other, 0, 4 - other, 0, 0]
     assert to_go.tolist()[0] == [3, 3, 0, 2, 2]
+
+
+def test_surprise_reaches_the_estimator_turn_by_turn():
+    """The batch that the hook makes, and one made by hand; masked tokens are not read."""
+    rng = np.random.default_rng(0)
+    mask = torch.tensor([[1, 1, 0, 1]] * 24)
+    paid = torch.zeros(24, 4)
+    logprobs, entropies = torch.tensor(-rng.random((2, 24, 4)))
+    paid[:, 1] = paid[:, 3] = (
+        5 * (logprobs - entropies)[:, 3]
+    )  # surprise of the second turn
+    logprobs[:, 2] = entropies[:, 2] = np.nan
+    groups = [row // 6 for row in range(24)]
+    tokens = {"old_log_probs": logprobs, "entropys": -entropies}
+    estimator = AdvantageEstimator("control_variates")
+    advantages, _ = estimator(paid, mask, groups, **tokens)
+    columns = [logprobs, -entropies]
+    logprob, entropy = (x[:, [0, 1, 3]].double().numpy().ravel() for x in columns)
+    turns = credit.TurnBatch(
+        paid[:, [1, 3]].double().numpy().ravel(),
+        game=np.zeros(48, int),
+        seat=np.zeros(48, int),
+        episode=np.repeat(range(24), 2),
+        turn=np.tile([0, 1], 24),
+        group=np.repeat(groups, 2),
+        num_tokens=np.tile([2, 1], 24),
+        tokens={"logprob": logprob, "entropy": entropy},
+    )
+    want = credit.estimate("control_variates", turns).advantage.reshape(24, 2)
+    np.testing.assert_allclose(advantages[:, [0, 3]], want, atol=1e-5)
+    without, _ = estimator(paid, mask, groups)
+    assert (advantages - without).abs().max() > 1e-3
+    off, _ = AdvantageEstimator("control_variates", surprise=False)(
+        paid, mask, groups, **tokens
+    )
+    np.testing.assert_array_equal(off, without)
+
+
+def test_surprise_of_some_turns_alone_is_refused():
+    known = Trajectory([1.0], "a", logprobs=[[-1.0]], entropies=[[1.0]])
+    estimator = StatefulEstimator("control_variates")
+    for other in (
+        Trajectory([1.0], "a"),
+        known._replace(logprobs=[[-1.0], [-1.0]]),
+        known._replace(entropies=[[1.0, 2.0]]),
+    ):
+        with pytest.raises(ValueError, match="in all trajectories or in none"):
+            estimator([known, other])
+
+
+def test_trl_samples_from_all_tokens_where_surprise_is_read():
+    plain = {"top_k": 0, "top_p": 1.0, "min_p": None, "repetition_penalty": 1.0}
+    check_sampling(SimpleNamespace(**plain))
+    with pytest.raises(ValueError, match=r"want top_p=1.0.*got 0.9"):
+        check_sampling(SimpleNamespace(**{**plain, "top_p": 0.9}))
 
 
 def test_a_penalty_on_every_token_is_refused():
@@ -151,7 +206,12 @@ def test_openrlhf_needs_the_name_of_an_estimator(monkeypatch):
 def trace(name, rewards, tokens=1, **agent):
     """A trace of verifiers: a prompt, and a reply of some tokens for each reward."""
     nodes = [
-        SimpleNamespace(mask=[False, *[True] * tokens], advantages=None)
+        SimpleNamespace(
+            mask=[False, *[True] * tokens],
+            advantages=None,
+            trainer_logprobs=None,
+            entropies=None,
+        )
         for _ in rewards
     ]
     return SimpleNamespace(
@@ -179,6 +239,28 @@ def test_a_baseline_of_verifiers_holds_no_other_seat_and_not_the_own_episode():
     for estimator in ("rloo", "mars_loo"):
         annotate(episodes, estimator)
         assert of_traces(episodes) == [[[[-2]], [[2]]], [[[2]], [[-2]]]]
+
+
+def test_verifiers_passes_surprise_where_the_trainer_annotated_all_replies(monkeypatch):
+    trajectories = []
+    call = StatefulEstimator.__call__
+
+    def watched(self, given):
+        trajectories.append(given)
+        return call(self, given)
+
+    monkeypatch.setattr(StatefulEstimator, "__call__", watched)
+    episodes = [episode(trace("p", [x, 1.0], tokens=2)) for x in (1.0, 3.0)]
+    replies = [n for e in episodes for n in e.traces[0].nodes[1:]]
+    for node in replies:
+        node.trainer_logprobs, node.entropies = [-1.0, -2.0], [0.5, 0.25]
+    annotate(episodes, "control_variates")
+    replies[0].entropies = None
+    annotate(episodes, "control_variates")
+    (one, _), (other, another) = trajectories
+    assert [list(x) for x in one.logprobs] == [[-1.0, -2.0]] * 2
+    assert [list(x) for x in one.entropies] == [[0.5, 0.25]] * 2
+    assert other.entropies is another.entropies is another.logprobs is None
 
 
 def test_tasks_of_verifiers_are_groups_and_failures_stay_as_they_are():

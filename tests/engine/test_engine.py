@@ -85,6 +85,34 @@ def test_replies_do_not_depend_on_the_batch(make_trainer, played):
     assert len({tuple(r.token_ids) for r in again}) > 5
 
 
+def test_records_are_those_of_lockstep(make_trainer, played):
+    """Turns of different episodes do not wait for each other, and nothing else changes."""
+    from arena_wrappers import PromptWrapper, play_plans
+    from arena_wrappers.play import plans_of
+    from arena_wrappers.play.schedule import Scheduler, _numbered
+
+    policy = make_trainer().policy
+    env = PromptWrapper(
+        arena_envs.make("kuhn_poker"), "bare", rules=False, on_invalid="random"
+    )
+    plans = plans_of(lambda: env, [policy, policy], range(12), [0])
+    continuous, llm = play_plans(plans), policy.backend.inner.requests.llm
+    assert not llm.llm_engine.has_unfinished_requests()
+    lockstep = _numbered(dict(Scheduler(None, None).in_lockstep(plans, None)))
+    for episode, other in zip(continuous, lockstep, strict=True):
+        assert [t.token_ids for t in episode.turns] == [
+            t.token_ids for t in other.turns
+        ]
+
+
+def test_the_engines_own_random_numbers_repeat_no_reply(make_trainer, played):
+    policy = make_trainer(seeds="engine").policy
+    prompts = played.prompts_of(policy)
+    first, second = (policy.generate(prompts, range(len(prompts))) for _ in range(2))
+    assert [r.token_ids for r in first] != [r.token_ids for r in second]
+    played.assert_logprobs_of_the_loss(policy, second)
+
+
 def test_action_probabilities_and_exact_figures_are_of_the_transformers_model(
     make_trainer, played
 ):

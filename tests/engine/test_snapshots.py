@@ -38,7 +38,7 @@ def requests(monkeypatch):
 
     def listening(self, name, weights):
         request = put(self, name, weights)
-        found.append((request, self.llm.llm_engine.list_loras()))
+        found.append((request, self.requests.llm.llm_engine.list_loras()))
         return request
 
     monkeypatch.setattr(EngineAdapters, "put", listening)
@@ -69,7 +69,7 @@ def test_learner_and_snapshots_generate_in_one_engine(matched, played, requests)
     assert numbers == list(range(1, len(requests) + 1))
     assert len({request.lora_name for request, _ in requests}) == len(requests)
     assert all(len(held) <= MAX_LIVE + 1 for _, held in requests)
-    engine = store.adapters.llm.llm_engine
+    engine = store.adapters.requests.llm.llm_engine
     names = ["self", *(f"self@{step}" for step in store._live)]
     held = {store.adapters.get(name).lora_int_id for name in names}
     assert engine.list_loras() == held

@@ -262,6 +262,12 @@ def tiny_hanabi(game: Any) -> str:
     return f"best {best:g}; {ignoring:g} if cards are ignored; random {random}"
 
 
+def tree(game: Any) -> str:
+    first, second = minimax(game).returns
+    assert first == second
+    return f"{first:g} for both players, by backward induction"
+
+
 SOLVED: dict[str, Callable[[Any], str]] = {
     "bargaining-v1": bargaining,
     "colonel_blotto-v0": blotto,
@@ -288,6 +294,7 @@ SOLVED: dict[str, Callable[[Any], str]] = {
     "taboo-v1": taboo,
     "tic_tac_toe-v0": tic_tac_toe,
     "tiny_hanabi-v0": tiny_hanabi,
+    "tree-v0": tree,
 }
 
 

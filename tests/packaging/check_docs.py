@@ -63,7 +63,7 @@ for folder in (Path("path/to/model"), snapshot):
 reference = snapshot.parents[1] / "refs"
 reference.mkdir()
 (reference / "main").write_text("0")
-Path("recipe.yaml").write_text("{max_steps: 2, warm_start_steps: 10}")
+Path("recipe.yaml").write_text("{max_steps: 2, warm_start: {steps: 10}}")
 """
 RUN = "arena train recipe.yaml --output-dir runs/20261121-103000"  # to be resumed
 
@@ -101,7 +101,7 @@ def shortened(code: str) -> str:
             command, named = re.subn(r"--max_steps \d+", "--max_steps 8", command)
             command += "" if named else " --max_steps 4"
             if "--resume" not in command:
-                command += " --max_completion_length 16 --warm_start_steps 10"
+                command += " --max_completion_length 16 --warm_start steps=10"
         lines.append(command)
     return "\n".join(lines)
 

@@ -2,6 +2,9 @@
 
     python tests/packaging/check_extras.py             # all extras; takes gigabytes
     python tests/packaging/check_extras.py web eval    # some; "none" is the package alone
+    python tests/packaging/check_extras.py --write     # and notes the versions that worked together
+
+With `--write`, `constraints/EXTRA.txt` gets the versions of the environment in which all steps passed.
 
 Run by `make extras`. The tests run with many extras at once, so they cannot see what one extra lacks.
 An environment has the wheel and its extra; it is removed after its steps. Two run at a time.
@@ -24,6 +27,7 @@ from pathlib import Path
 from socket import create_server
 
 ROOT = Path(__file__).parents[2]
+CONSTRAINTS = ROOT / "constraints"
 NONE = "none"  # the package without an extra
 ELSEWHERE = {"dev": "make test", "vllm": "make engine"}  # have environments already
 TYPED = "1\n" * 200  # to whatever asks: the first legal action
@@ -112,7 +116,7 @@ STEPS: dict[str, Sequence[Step]] = {
     "cleanrl": ["python: import torch, arena_wrappers.policies.arrays"],
     "eval": [
         "arena eval mcts:5 connect_four --against random -n 2",
-        "arena tournament random first -g kuhn_poker -n 5 --out cup",
+        "arena bench tournament random first -g kuhn_poker -n 5 --out cup",
         "arena report cup",
     ],
     "gem": [
@@ -146,10 +150,10 @@ STEPS: dict[str, Sequence[Step]] = {
     "textarena": ["python: import arena_wrappers.adapters.textarena"],
     "torchrl": ["python: import torchrl, arena_wrappers.adapters"],
     "track": [
-        "arena train --max_steps 1 --warm_start_steps 5 --report_to tensorboard --output-dir run"
+        "arena train --max_steps 1 --warm_start steps=5 --report_to tensorboard --output-dir run"
     ],
     "train": [
-        "arena train --max_steps 1 --warm_start_steps 5 --output-dir run",
+        "arena train --max_steps 1 --warm_start steps=5 --output-dir run",
         "arena eval lm:run/model kuhn_poker --against cfr -n 2",
         "arena report run",
     ],
@@ -162,6 +166,9 @@ def main() -> None:
     """Checks the extras that are named, or all."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("extras", nargs="*", help="names of extras; all without any")
+    parser.add_argument(
+        "--write", action="store_true", help="note the versions in constraints/"
+    )
     parser.add_argument("--wheel", type=Path, help="that was built; else it is built")
     args = parser.parse_args()
     extras = args.extras or [*STEPS]
@@ -173,7 +180,11 @@ def main() -> None:
         folder = Path(name)
         wheel = args.wheel or build(folder / "dist")
         with ThreadPoolExecutor(2) as pool:
-            faults = list(pool.map(lambda extra: fault(extra, wheel, folder), extras))
+            faults = list(
+                pool.map(
+                    lambda extra: fault(extra, wheel, folder, writes=args.write), extras
+                )
+            )
     failed = {extra: why for extra, why in zip(extras, faults, strict=True) if why}
     if failed:
         sys.exit(
@@ -201,7 +212,7 @@ def build(dist: Path) -> Path:
     return wheel
 
 
-def fault(extra: str, wheel: Path, folder: Path) -> str:
+def fault(extra: str, wheel: Path, folder: Path, *, writes: bool = False) -> str:
     """Why the steps of an extra fail in an environment of its own; "" if they do not."""
     began = time.monotonic()
     try:
@@ -211,6 +222,8 @@ def fault(extra: str, wheel: Path, folder: Path) -> str:
             here.mkdir()
             for step in STEPS[extra]:
                 take(step, bin, here)
+            if writes:
+                write_versions(extra, bin)
     except Failed as error:
         return str(error)
     sys.stdout.write(f"{extra}: {time.monotonic() - began:.0f} s\n")
@@ -237,6 +250,25 @@ def installed(environment: Path, extra: str, wheel: Path) -> Path:
     return environment / "bin"
 
 
+def write_versions(extra: str, bin: Path) -> None:
+    """Writes the versions of an environment in which all steps of an extra passed."""
+    listing = run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(bin / "python"),
+            "freeze",
+            "--exclude",
+            "arena-envs",
+        ]
+    )
+    of_extra = "" if extra == NONE else f" with the extra {extra}"
+    line = f"# Versions that worked together in arena-envs{of_extra}: written by {Path(__file__).name}\n"
+    (CONSTRAINTS / f"{extra}.txt").write_text(line + listing, encoding="utf-8")
+
+
 def needs_torch(extra: str) -> bool:
     """Whether an extra installs torch, by its own name or within another."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -257,8 +289,8 @@ def take(step: Step, bin: Path, here: Path) -> None:
         run([str(bin / command), *words], here)
 
 
-def run(command: Sequence[str], cwd: Path | None = None) -> None:
-    """Runs a command; raises Failed with the end of what it wrote."""
+def run(command: Sequence[str], cwd: Path | None = None) -> str:
+    """What a command printed; raises Failed with the end of what it wrote."""
     try:
         done = subprocess.run(
             command,
@@ -274,6 +306,7 @@ def run(command: Sequence[str], cwd: Path | None = None) -> None:
     if done.returncode:
         wrote = f"{done.stdout[-1500:]}\n{done.stderr[-1500:]}"
         raise Failed(f"exit status {done.returncode}: {' '.join(command)}\n{wrote}")
+    return done.stdout
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Builds the distribution and looks for what packing and installing can break.
 
-Run by `make wheel`. The wheel is built from the sdist and installed in a fresh environment
+Run by `make wheel`. The sdist holds no tests, pages or their data. The wheel is built from the sdist and installed in a fresh environment
 with the extras of games and solvers, away from the sources. It has to hold: the packages of the project
 and nothing else at the top level, every file of the checkout's packages (modules, recipes,
 skeletons, `py.typed`), entry points, the command `arena`, doctests, and the part of
@@ -12,13 +12,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = "chess,solve"
+MAX_BYTES = 4_000_000  # of sdist and wheel
 PACKAGES = {
     "arena_credit",
     "arena_envs",
@@ -58,6 +61,8 @@ def main() -> None:
         folder = Path(name)
         wheel = build(folder / "dist")
         check_contents(wheel)
+        (sdist,) = (folder / "dist").glob("*.tar.gz")
+        check_sdist(sdist)
         python = install(folder / "env", wheel)
         run(python, "-I", "-c", PLAY, cwd=folder)
         for arguments in (["--help"], ["new-game", "probe"]):  # it has its skeletons
@@ -75,6 +80,21 @@ def build(dist: Path) -> Path:
     run(sys.executable, "-m", "build", *options, cwd=ROOT, stdout=subprocess.DEVNULL)
     (wheel,) = dist.glob("*.whl")
     return wheel
+
+
+def check_sdist(sdist: Path) -> None:
+    """Raises SystemExit if the sdist holds more than builds the wheel, or is large."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = project["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
+    with tarfile.open(sdist) as archive:
+        tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
+    if others := tops - {*wanted, ".gitignore", "PKG-INFO"}:
+        sys.exit(f"want no {', '.join(sorted(others))} in {sdist.name}")
+    for file in sdist.parent.iterdir():
+        if file.stat().st_size > MAX_BYTES:
+            sys.exit(
+                f"want at most {MAX_BYTES:,} bytes of {file.name}, got {file.stat().st_size:,}"
+            )
 
 
 def check_contents(wheel: Path) -> None:

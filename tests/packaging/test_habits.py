@@ -121,8 +121,8 @@ def test_one_tag_builds_what_a_release_has_and_publishes_only_when_an_owner_allo
 # Everything at the top level; what a command left behind is not part of the project.
 TOP_LEVEL = """
 .ci .github .gitignore .pre-commit-config.yaml CHANGELOG.md CITATION.cff CONTRIBUTING.md LICENSE
-Makefile README.md RELEASE.md SECURITY.md arena_envs benchmarks conftest.py constraints.txt docs
-environments mkdocs.yml notebooks pyproject.toml tests trainers wrappers
+Makefile README.md RELEASE.md SECURITY.md arena_envs benchmarks conftest.py constraints constraints.txt
+docs environments mkdocs.yml notebooks pyproject.toml tests trainers wrappers
 """
 
 

@@ -102,7 +102,7 @@ def train(name, resume=False, **settings):
 
 def train_without_folder(name, **settings):
     """Trains with a server that finds no weights; writes the error of each process."""
-    weights._write_weights = lambda *weights: None
+    weights.write_weights = lambda *weights: None
     out = Path(OUT) / name
     trainer = make(out, **settings)
     try:
@@ -144,6 +144,7 @@ def local_size(parameter):
 def run_job(folder):
     """`arena train` with exact evaluation in training and after it."""
     from arena_trainers.cli.main import main
+    from arena_trainers.runs.mappings import typed_words
 
     options = {
         "model": Path(MODEL) / "tied",
@@ -160,7 +161,7 @@ def run_job(folder):
         "bf16": "false",
         "use_cpu": "false" if SHARDING.startswith("zero") else "true",
     }
-    given = [str(part) for name in options for part in (f"--{name}", options[name])]
+    given = [word for pair in options.items() for word in typed_words(*pair)]
     sys.argv = ["arena", "train", *given]
     main()
 

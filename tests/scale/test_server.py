@@ -20,6 +20,7 @@ if not is_installed("vllm"):
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.engines import transfer, weights
 from arena_trainers.lm.backends.server import JSONServer, ServerError
+from arena_trainers.runs.mappings import typed_words
 
 pytestmark = pytest.mark.filterwarnings("default")  # vLLM and what it imports warn
 HERE = Path(__file__).parent
@@ -236,7 +237,7 @@ def test_a_run_resumes_after_its_server_was_killed(folder, vllm, tmp_path):
     options = {**SETTINGS, "max_steps": 200, "save_steps": 1, "eval_episodes": 20}
     options |= {"model": folder, "vllm_server_base_url": vllm.url, "output_dir": run}
     options |= {"save_total_limit": 2, "evaluate_every": 0, "games": "kuhn_poker"}
-    words = [word for name, x in options.items() for word in (f"--{name}", str(x))]
+    words = [word for pair in options.items() for word in typed_words(*pair)]
     arena = [sys.executable, "-m", "arena_trainers", "train"]
     pipe = subprocess.PIPE
     process = subprocess.Popen([*arena, *words], stdout=pipe, stderr=pipe, text=True)

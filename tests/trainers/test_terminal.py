@@ -10,7 +10,8 @@ import pytest
 from rich.progress import Progress, TextColumn
 from rich.table import Table
 
-from arena_trainers.cli.output import drawn, latex, plain
+from arena_trainers.cli.latex import latex
+from arena_trainers.cli.output import drawn, plain
 from arena_trainers.terminal import Console, PrintableStream
 
 ROOT = Path(__file__).parents[2]

@@ -129,7 +129,7 @@ def number_rows(columns: Sequence[Ints], size: int) -> tuple[Ints, Ints]:
     Returns:
         int64[size], the number of each row; int64[P], one example row for each number.
 
-    >>> index, examples = number([np.array([7, 3, 7]), np.array([0, 0, 0])], 3)
+    >>> index, examples = number_rows([np.array([7, 3, 7]), np.array([0, 0, 0])], 3)
     >>> index.tolist(), examples.tolist()
     ([1, 0, 1], [1, 0])
     """
@@ -469,7 +469,7 @@ def clip_values(
     Raises:
         ValueError: a bound on the wrong side of 0, which would change signs.
 
-    >>> clipped(np.array([-3.0, 0.5, 7.0]), -1, 3)
+    >>> clip_values(np.array([-3.0, 0.5, 7.0]), -1, 3)
     array([-1. ,  0.5,  3. ])
     """
     check_range("low", low, -float("inf"), 0)

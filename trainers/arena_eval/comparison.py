@@ -17,7 +17,7 @@ from arena_envs.transforms import innermost
 from arena_eval.baselines import prepared
 from arena_eval.exploit import given_prompts
 from arena_eval.intervals import paired_interval
-from arena_eval.luck import Adjusted
+from arena_eval.luck import Adjusted, worth_text
 from arena_eval.matches import (
     Evaluation,
     EvaluationPlan,
@@ -92,6 +92,7 @@ class ComparisonPlan:
         warnings: of the last run.
         stops: of the last run, why play ended, see `Evaluation`.
         unanswered: a clause for each policy and game with lost episodes in the last run.
+        evaluations: of the last run, see `Evaluation.to_dict`.
 
     Raises:
         ValueError: as for `EvaluationPlan`.
@@ -128,6 +129,7 @@ class ComparisonPlan:
         self.warnings: dict[str, None] = {}
         self.unanswered: list[str] = []
         self.stops: list[str] = []
+        self.evaluations: list[Record] = []
 
     @property
     def players(self) -> list[Policy]:
@@ -152,7 +154,7 @@ class ComparisonPlan:
             NoReplyError: all episodes of a row are lost.
         """
         self.warnings, self.unanswered, self.stops = {}, [], []
-        self._found: list[Record] = []
+        self.evaluations = []
         self._progress, self._num_done = progress or (lambda *_: None), 0
         self._total = sum(plan.num_episodes for _, plan in self._plans.values())
         records = [
@@ -161,7 +163,7 @@ class ComparisonPlan:
             for record in self._records(env, self._play(plan))
         ]
         if out := self._options.get("out"):
-            append_results(out, self._found)
+            append_results(out, self.evaluations)
         return records
 
     def _play(self, plan: EvaluationPlan) -> Evaluation:
@@ -169,7 +171,7 @@ class ComparisonPlan:
         evaluation = plan.run(
             lambda done, _: self._progress(before + done, self._total), write=False
         )
-        self._found.append(evaluation.to_dict())
+        self.evaluations.append(evaluation.to_dict())
         self._num_done += plan.num_episodes
         self.unanswered += plan.unanswered()
         self.warnings |= dict.fromkeys(evaluation.warnings)
@@ -256,13 +258,13 @@ def _luck_out(adjusted: Adjusted | None) -> Record:
     """A mean with the luck taken out, where that helps."""
     if adjusted is None:
         return dict.fromkeys(
-            ("adjusted", "adjusted_low", "adjusted_high", "games_saved")
+            ("adjusted", "adjusted_low", "adjusted_high", "adjusted_worth")
         )
     return {
         "adjusted": adjusted.mean,
         "adjusted_low": adjusted.low,
         "adjusted_high": adjusted.high,
-        "games_saved": adjusted.games_saved,
+        "adjusted_worth": adjusted.worth,
     }
 
 
@@ -289,7 +291,7 @@ def comparison_table(
     heads = ["n", "return (95 %)", "tokens", "per point", "invalid", "lost"]
     has_luck_out = any(record.get("adjusted") is not None for record in records)
     if has_luck_out:
-        heads[2:2] = ["luck out (95 %)", "games saved"]
+        heads[2:2] = ["luck out (95 %)", "as good as"]
         table.caption = f"{table.caption}\n{LUCK}"
     if stops:
         played = [f"played: {text}" for text in stops]
@@ -320,7 +322,7 @@ def _luck_cells(record: Mapping[str, Any]) -> list[str]:
     if record.get("adjusted") is None:
         return ["-", "-"]
     ends = f"{record['adjusted_low']:z.3f} to {record['adjusted_high']:z.3f}"
-    return [f"{record['adjusted']:z.3f} ({ends})", f"{record['games_saved']:.1f}"]
+    return [f"{record['adjusted']:z.3f} ({ends})", worth_text(record["adjusted_worth"])]
 
 
 def coalition_steps(
@@ -352,6 +354,7 @@ def attributed(
     num_permutations: int | None = None,
     prompt: Mapping[str, Any] | None = None,
     timeout: float | None = None,
+    progress: Progress = lambda done, total: None,
 ) -> tuple[list[Record], int]:
     """A record for each seat, and the number of lost episodes, whose seeds are left out.
 
@@ -370,6 +373,7 @@ def attributed(
         num_permutations: number of sampled orders for each seed; None for exact values.
         prompt: arguments of the `PromptWrapper`.
         timeout: longest call of a policy, in seconds.
+        progress: called after each episode with the numbers of episodes done and in all.
 
     Raises:
         ValueError: the seats are no team, or more than `MAX_EXACT` without `num_permutations`.
@@ -386,7 +390,9 @@ def attributed(
     steps = {seed: coalition_steps(team, num_permutations, seed) for seed in seeds}
     pairs = ((seed, j, j | {s}) for seed, joins in steps.items() for s, j, _ in joins)
     keys = [*dict.fromkeys((seed, c) for seed, *both in pairs for c in both)]
-    team_returns = _paid(players, keys, wrapper, prompt_options, team, timeout)
+    team_returns = _paid(
+        players, keys, wrapper, prompt_options, team, timeout, progress
+    )
     lost = {seed for seed, _ in {*keys} - {*team_returns}}
     if len(lost) == len(seeds):
         raise NoReplyError("each seed has a lost episode")
@@ -414,6 +420,7 @@ def _paid(
     prompt_options: dict[str, Any],
     team: Sequence[int],
     timeout: float | None,
+    progress: Progress,
 ) -> dict[tuple[int, frozenset[int]], float]:
     """Mean returns of the team by seed and coalition, without lost episodes."""
     num = wrapper.game.num_players
@@ -423,11 +430,13 @@ def _paid(
         lineup = [players[i] for i in index]
         prompts = given_prompts(lineup, prompt_options)
         plans.append(EpisodePlan(wrapper.clone, lineup, seed, prompts=prompts))
-    return {
-        keys[index]: fmean(episode.returns[seat] for seat in team)
-        for index, episode in stream_plans(plans, batch_size=256, timeout=timeout)
-        if episode.lost is None
-    }
+    team_returns = {}
+    stream = stream_plans(plans, batch_size=256, timeout=timeout)
+    for num_done, (place, episode) in enumerate(stream, 1):
+        progress(num_done, len(plans))
+        if episode.lost is None:
+            team_returns[keys[place]] = fmean(episode.returns[seat] for seat in team)
+    return team_returns
 
 
 def _share(

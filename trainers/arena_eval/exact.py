@@ -272,7 +272,7 @@ class ExactEvaluation:
             return False
         states = information_states(self._game, MAX_SOLVED_STATES)
         return len(states) <= MAX_INFORMATION_STATES and all(
-            self._options(policy, seat).history == "state"
+            self._options(policy, seat).is_of_state
             for seat in range(self._game.num_players)
         )
 

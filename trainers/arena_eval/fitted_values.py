@@ -30,16 +30,18 @@ from arena_wrappers.records import replacing
 
 Array = NDArray[np.float32]
 
-FORMAT = 2  # of the cache; another number fits anew
-NUM_STATES = 40_000  # of all games that are played
-MAX_ACTIONS = 80_000  # of these games, so that long ones take no minutes
-MAX_GAMES = 8_000
+FORMAT = 3  # of the cache; another number fits anew
+NUM_STATES = 160_000  # of all games that are played
+MAX_NUMBERS = 40_000_000  # of the features of all these states: 160 MB
+MAX_ACTIONS = 240_000  # of these games, so that long ones take no minutes
+MAX_GAMES = 32_000
 STATES_PER_GAME = 6
 NOISE = 0.3  # of the bots, so that they reach what other policies reach
 HIDDEN = 64
 NUM_EPOCHS = 30
 PATIENCE = 3  # epochs without a lower error on held-out games
 BATCH = 256
+ONE_THREAD = 200_000  # multiplications of a product; OpenBLAS starts threads for more
 RATE, DECAY = 2e-3, 1e-2
 HELD_OUT = 5  # every fifth game
 
@@ -148,6 +150,8 @@ def _free_games(
     returns: list[float] = []
     numbers: list[int] = []
     num_actions = 0
+    width = len(state_features(game, game.initial_state()))
+    num_states = min(NUM_STATES, MAX_NUMBERS // width)
     for number in range(max_games):
         rng = random.Random(f"free game {number}")
         states, final = _played(game, bots, rng)
@@ -157,7 +161,7 @@ def _free_games(
             returns.append(float(game.returns(final)[seat]))
             numbers.append(number)
         # a few games at least, on both sides of the split
-        is_enough = len(features) >= NUM_STATES or num_actions >= MAX_ACTIONS
+        is_enough = len(features) >= num_states or num_actions >= MAX_ACTIONS
         if is_enough and number >= 2 * HELD_OUT:
             break
     return np.stack(features), np.array(returns, np.float32), np.array(numbers)
@@ -192,7 +196,7 @@ def _fit(features: Array, targets: Array, held_out: NDArray[np.bool_]) -> list[A
     rows = np.flatnonzero(~held_out)
     for _ in range(NUM_EPOCHS):
         order = rng.permutation(rows)
-        for start in range(0, len(order), BATCH):
+        for start in range(0, max(1, len(order) - BATCH + 1), BATCH):
             batch, step = order[start : start + BATCH], step + 1
             gradients = _gradients(weights, features[batch], targets[batch])
             for index, gradient in enumerate(gradients):
@@ -216,7 +220,7 @@ def _activations(weights: Sequence[Array], features: Array) -> list[Array]:
     """Inputs, both hidden layers (ReLU) and the output."""
     layers = [features]
     for index in range(0, len(weights), 2):
-        output = layers[-1] @ weights[index] + weights[index + 1]
+        output = _product(layers[-1], weights[index]) + weights[index + 1]
         is_last = index == len(weights) - 2
         layers.append(output if is_last else np.maximum(output, 0))
     return layers
@@ -231,9 +235,31 @@ def _gradients(
     gradients: list[Array] = []
     for index in range(len(weights) - 2, -1, -2):
         inputs = layers[index // 2]
-        gradients = [inputs.T @ delta, np.asarray(delta.sum(axis=0)), *gradients]
-        delta = np.where(inputs > 0, delta @ weights[index].T, np.float32(0))
+        num = _part(inputs, delta.shape[1])
+        parts = inputs.reshape(-1, num, inputs.shape[1]).transpose(0, 2, 1)
+        gradient = (parts @ delta.reshape(-1, num, delta.shape[1])).sum(axis=0)
+        gradients = [gradient, np.asarray(delta.sum(axis=0)), *gradients]
+        delta = np.where(inputs > 0, _product(delta, weights[index].T), np.float32(0))
     return gradients
+
+
+def _product(rows: Array, matrix: Array) -> Array:
+    """Multiplies, a batch in parts, as threads of BLAS cost many times the product."""
+    num = _part(rows, matrix.shape[1])
+    parts = rows.reshape(-1, num, rows.shape[1]) @ matrix
+    return parts.reshape(len(rows), -1)
+
+
+def _part(rows: Array, num_columns: int) -> int:
+    """The rows of a product that BLAS computes in one thread; all, unless they are a batch."""
+    num = len(rows)
+    while (
+        len(rows) == BATCH
+        and num > 1
+        and num * rows.shape[1] * num_columns > ONE_THREAD
+    ):
+        num //= 2
+    return num
 
 
 def _cache_path(

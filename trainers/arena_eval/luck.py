@@ -42,8 +42,8 @@ LuckKind = Literal["chance", "opponents", "policy", "unseen"]
 LUCK_KINDS: tuple[LuckKind, ...] = get_args(LuckKind)
 
 NUM_FOLDS = 5
-MIN_SAVED = 1.05  # times the episodes; less does not help
-MAX_SAVED = 1e6
+MIN_WORTH = 1.05  # times the episodes; less does not help
+NO_SPREAD = 1e-12  # of the raw variance; less is rounding
 MAX_NODES = 2000  # states that are visited for the histories of an episode
 MAX_ALIKE = 200  # such histories
 MIN_FITTED = 50  # episodes from which on coefficients are fitted; fewer have 1
@@ -309,7 +309,8 @@ class Adjusted:
         mean: of returns less corrections; unbiased as the raw mean.
         low: lower end of its 95 % interval.
         high: upper end.
-        games_saved: how many times as many episodes the raw mean would need.
+        worth: how many times the episodes the raw mean would need for the same variance; None if
+            all adjusted returns are equal.
         values: which values it uses, see `arena_eval.values`.
         seconds: CPU time that fitting the values took, once for a game and an opponent.
     """
@@ -317,9 +318,18 @@ class Adjusted:
     mean: float
     low: float
     high: float
-    games_saved: float
+    worth: float | None
     values: str
     seconds: float
+
+
+def worth_text(worth: float | None) -> str:
+    """What an adjusted mean is worth, as a cell of a table.
+
+    >>> worth_text(3.14), worth_text(None)
+    ('3.1 times the games', 'no spread left')
+    """
+    return "no spread left" if worth is None else f"{worth:.1f} times the games"
 
 
 def adjusted_mean(
@@ -361,9 +371,19 @@ def adjusted_to(
     """As `adjusted_mean`, of returns that are adjusted, or of their differences."""
     if len(returns) < methods.min_adjusted:
         return None
-    raw, left = float(returns.var(ddof=1)), float(adjusted.var(ddof=1))
-    if raw < MIN_SAVED * left or raw == 0:
+    if not helps(returns, adjusted):
         return None
+    raw, left = float(returns.var(ddof=1)), float(adjusted.var(ddof=1))
+    mean, worth = float(adjusted.mean()), None
+    if left > NO_SPREAD * raw:
+        worth = raw / left
+    else:
+        adjusted = np.full(len(adjusted), mean)
     low, high = methods.adjusted(adjusted, *bounds)
-    saved = min(MAX_SAVED, raw / left if left > 0 else MAX_SAVED)
-    return Adjusted(float(adjusted.mean()), low, high, saved, name, seconds)
+    return Adjusted(mean, low, high, worth, name, seconds)
+
+
+def helps(returns: Floats, adjusted: Floats) -> bool:
+    """Whether adjusted returns save at least 5 % of the games."""
+    raw, left = float(returns.var(ddof=1)), float(adjusted.var(ddof=1))
+    return raw > 0 and raw >= MIN_WORTH * left

@@ -34,7 +34,7 @@ from arena_eval.result_rows import (
     scored,
 )
 from arena_eval.spending import Budget, Spending, Trial, added, endpoints_of, trial_of
-from arena_eval.stopping import SeedParts, StopRule
+from arena_eval.stopping import MAX_SILENT, SeedParts, StopRule
 from arena_wrappers import (
     EpisodePlan,
     NoReplyError,
@@ -145,6 +145,8 @@ def _repetition(row: ResultRow) -> str:
 CHUNK = 256  # episodes in flight
 TRIAL = 32  # most episodes per seat for the choice of the best constant policy
 
+SILENT = "play ended, as no episode of the last ones got its replies"
+
 Progress = Callable[[int, int], object]  # episodes done, and episodes in all
 
 
@@ -208,6 +210,7 @@ class Evaluation:
         num_lines: in the file of results, lines of the file of episodes so far; see `_unfinished`.
         stops: with a rule that stops play, one line per opponent that says why it ended. Then
             intervals hold at all numbers of episodes together.
+        has_spent_budget: whether a budget ended play; the same evaluation with the same file goes on.
     """
 
     game: str
@@ -219,6 +222,7 @@ class Evaluation:
     differences: tuple[Difference, ...] = ()
     num_lines: int = 0
     stops: tuple[str, ...] = ()
+    has_spent_budget: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as values that JSON can hold."""
@@ -288,8 +292,8 @@ class EvaluationPlan:
         timeout: longest call of a policy, in seconds, see `play`.
         out: file to which each finished episode, also of the baselines, is appended as a
             line of JSON. The results are appended to a file beside it, see `results_file`.
-            After a stop, or with lost episodes, the same evaluation goes on: it plays these
-            and those that are missing. After it has ended, a new one begins.
+            After a stop, with lost episodes, or where a budget ended play, the same evaluation
+            goes on: it plays these and those that are missing. After it has ended, a new one begins.
         on_error: what happens without a reply, as for `play`.
         measures: strings of `arena_eval.measures`, for the policy in each seat.
         values: of `arena_eval.values`, which take the luck out of the means of the policy and of
@@ -434,6 +438,7 @@ class EvaluationPlan:
             self._partners(),
             self._differences(played),
             stops=tuple(self._stops),
+            has_spent_budget=self.has_spent_budget,
         )
         if self._log is not None and write:
             append_results(self._log.path, [evaluation.to_dict()])
@@ -503,32 +508,39 @@ class EvaluationPlan:
             role: {seat: [] for seat in self._seats} for role in pair
         }
         parts = SeedParts(self._stop, len(self._seeds), self._expected_of(opponent))
-        num_done, is_clear = 0, False
-        while not is_clear and (size := parts.next_size()):
+        num_done = num_silent = 0
+        ends: tuple[float, float] | None = None
+        while size := parts.next_size():
             seeds = self._seeds[num_done : num_done + size]
+            is_silent = True
             for role, entry in pair.items():
                 part = self._play(entry, opponent, seeds, self._log)
                 for seat, episodes in part.items():
                     played[role][seat] += episodes
+                    is_silent &= all(episode.lost is not None for episode in episodes)
             parts.add(size)
             num_done += size
-            is_clear = self._is_clear(pair, opponent, played)
-        why = "the interval is as asked for" if is_clear else "all were played"
-        if not is_clear and num_done < len(self._seeds):
-            why = "the next ones may exceed the budget"
-            self.has_spent_budget = True
+            ends = self._ends(pair, opponent, played)
+            num_silent = num_silent + 1 if is_silent else 0
+            if num_silent and (ends is None or num_silent == MAX_SILENT):
+                self._stops.append(f"{num_done} seeds{against(name)}: {SILENT}")
+                return played
+            if ends is not None and self._stop.is_clear(*ends):
+                break
+        is_over = num_done == len(self._seeds)
+        is_over |= ends is not None and self._stop.is_clear(*ends)
+        self.has_spent_budget |= not is_over
+        why = self._stop.outcome(ends, has_budget=is_over)
         self._stops.append(f"{num_done} seeds{against(name)}: {why}")
         return played
 
-    def _is_clear(
+    def _ends(
         self,
         pair: Mapping[Role, Policy],
         opponent: Policy | Literal["self"],
         played: Mapping[Role, EpisodesBySeat],
-    ) -> bool:
-        """Whether the interval of the mean over seats, or of the difference, is clear."""
-        if self._stop is None:
-            return False
+    ) -> tuple[float, float] | None:
+        """The interval of the mean over seats, or of the difference; None if all is lost so far."""
         try:
             rows = [
                 row
@@ -540,9 +552,9 @@ class EvaluationPlan:
                 name = opponent if isinstance(opponent, str) else opponent.name
                 measurement = self._difference(self._base, name, rows)
         except NoReplyError:
-            return False  # all episodes so far are lost
+            return None
         ends = measurement if measurement.adjusted is None else measurement.adjusted
-        return self._stop.is_clear(ends.low, ends.high)
+        return ends.low, ends.high
 
     def expected(self, budget: Budget) -> tuple[int, Spending]:
         """About how many episodes endpoints will play in, and what they will use.
@@ -935,22 +947,23 @@ def _means_by_seed(episodes: Mapping[int, Sequence[Episode]]) -> dict[int, float
 
 
 def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
-    """The episodes by seed that no evaluation without loss has measured, less the lost ones.
+    """The episodes by seed that no finished evaluation has measured, less the lost ones.
 
-    Evaluations of one command end together: if one lost episodes, all go on.
+    Evaluations of one command end together: if one lost episodes or spent the budget, all go on.
     """
     evaluations: list[dict[str, Any]] = []
-    num_lost = Counter[int]()
+    num_open = Counter[int]()
     if (results := results_path(log.path)).is_file():
         evaluations = [
             *map(json.loads, results.read_text(encoding="utf-8").splitlines())
         ]
     for entry in evaluations:
-        num_lost[entry["num_lines"]] += sum(row["num_lost"] for row in entry["rows"])
+        num_open[entry["num_lines"]] += sum(row["num_lost"] for row in entry["rows"])
+        num_open[entry["num_lines"]] += entry.get("has_spent_budget", False)
     done = {
         json.dumps([entry["game"], entry["params"]]): entry["num_lines"]
         for entry in evaluations
-        if not num_lost[entry["num_lines"]]
+        if not num_open[entry["num_lines"]]
     }
     episodes: dict[int, list[Episode]] = {}
     for index, episode in enumerate(log):

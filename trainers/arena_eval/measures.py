@@ -13,7 +13,8 @@ A measure is a function of episodes, the game and a seat:
 | `regret` | loss of expected return by a turn's action, against an exact reference |
 | `profile_accuracy` | share of turns whose action is best against that reference |
 | `cost` | tokens, or characters, of replies and prompts in an episode |
-| `belief` | a probe: what the policy believes of a hidden card, against the exact posterior |
+| `belief` | a probe: what the policy believes of a hidden fact, against the posterior |
+| `profile` | a probe: the ranks that the policy gives to another seat's priorities, against the true ones |
 
 `belief_gain` and `partner_gain`, parts of the reward, are here because they enumerate a game, too.
 
@@ -35,10 +36,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain, pairwise
 from statistics import fmean
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -64,7 +65,7 @@ from arena_eval.move_values import (
 from arena_eval.result_rows import token_ids
 from arena_wrappers import Episode, Turn, make_policy, play_plans, turn_states
 from arena_wrappers.play import final_state, game_of, next_state, plans_of
-from arena_wrappers.prompts import after_reasoning
+from arena_wrappers.prompts import after_reasoning, listed_actions, seat_options
 
 T = TypeVar("T")
 Episodes = Sequence[Episode]
@@ -111,7 +112,7 @@ measures: Registry[Any] = Registry(
             *("profile_accuracy", "regret", "serial_dependence"),
         )
     }
-    | {"belief": f"{_HERE}:Belief"},
+    | {"belief": f"{_HERE}:Belief", "profile": f"{_HERE}:Profile"},
     reserved=("episodes", "game", "seat"),
     kit=f"{_HERE}:check_measure",
 )
@@ -205,21 +206,33 @@ def choice_bias(episodes: Episodes, game: AnyGame, seat: int) -> Found:
 
         bias_p = mean over turns with K > p legal actions of 1[position = p] - 1/K
 
-    Of positions 0 to 7, and of the last one. Prompts list actions in one order, so that a bias
-    may be a merit of the action: compare with the solver. Turns with one legal action do not count.
+    Of positions 0 to 7, and of the last one. In the game's order a bias may be a merit of the
+    action: compare with the solver. With the prompt option `shuffle` the order carries no hint, so
+    a bias is caused by the position. Turns with one legal action do not count.
     """
 
-    def place(turn: Turn, state: AnyState) -> tuple[int, int] | None:
+    def place(
+        turn: Turn, state: AnyState, shuffle: int, seed: int
+    ) -> tuple[int, int] | None:
         if turn.invalid is not None or len(turn.legal) < 2:
             return None
         text = turn.action
         if not isinstance(text, str):
             text = game.action_text(state, text)
-        if text not in turn.legal:  # an utterance of its own
+        listed = list(turn.legal)
+        if shuffle:
+            observation = game.observe(state, seat)
+            actions, _ = listed_actions(game, state, observation, (shuffle, seed))
+            listed = [game.action_text(state, action) for action in actions]
+        if text not in listed:  # an utterance of its own
             return None
-        return list(turn.legal).index(text), len(turn.legal)
+        return listed.index(text), len(listed)
 
-    positions = _each(episodes, game, seat, place)
+    positions: list[list[tuple[int, int]]] = []
+    for episode in sorted(episodes, key=lambda one: (one.seed, one.sample)):
+        shuffle = seat_options(episode.prompt, seat).shuffle
+        of_episode = partial(place, shuffle=shuffle, seed=episode.seed)
+        positions += _each([episode], game, seat, of_episode)
     most = max((size for pairs in positions for _, size in pairs), default=0)
 
     def bias(pairs: Sequence[tuple[int, int]]) -> float:
@@ -421,7 +434,12 @@ def cost(episodes: Episodes, game: AnyGame, seat: int) -> Found:
 
 
 class Belief:
-    """A probe: the probabilities that the policy gives to a hidden card at each of its turns.
+    """A probe: the probabilities that the policy gives to a hidden fact at each of its turns.
+
+    The posterior is exact, by enumeration, in games of at most 30,000 states with a list of actions.
+    In larger games and in games of language it is a frequency in 400 draws of `Game.resample`: the
+    belief of who knows the rules, and does not read what others do as a sign. Then `others` has to be
+    "random", and the standard error of a probability p is √(p (1 - p) / 400).
 
     The game says which card (its method `hidden`). The exact posterior is that of the seat's
     information set, by enumeration of the deal and the actions of the other seats, who play as `others`.
@@ -449,7 +467,7 @@ class Belief:
         hidden_fact = game.hidden(state, seat)  # type: ignore[attr-defined] # an optional fact
         if hidden_fact is None:
             return None
-        _, answers = _known(posteriors_of, game, self.others)
+        answers = _known(beliefs_of, game, self.others).answers
         text = (
             "A question beside the game, which changes nothing in it. In place of an action, answer "
             f"it: {hidden_fact[0]} Give a probability for each of {', '.join(answers)}, written as "
@@ -458,12 +476,12 @@ class Belief:
         return text, answers
 
     def __call__(self, episodes: Episodes, game: AnyGame, seat: int) -> Found:
-        posteriors, answers = _known(posteriors_of, game, self.others)
+        posterior, answers = _known(beliefs_of, game, self.others)
 
         def told(turn: Turn, state: AnyState) -> dict[str, float] | None:
             probe = (turn.probes or {}).get(self.name)
-            p = posteriors.get((seat, game.information_state(state, seat)))
-            if probe is None or not p or not any(p.values()):
+            p = {} if probe is None else posterior(state, seat)
+            if probe is None or not any(p.values()):
                 return None
             q = _distribution(probe["reply"], answers)
             true = game.hidden(state, seat)[1]  # type: ignore[attr-defined]
@@ -477,6 +495,142 @@ class Belief:
             ]
             estimates[f"{self.name}.{name}"] = estimated(values, fmean, low, high)
         return _named(**estimates)
+
+
+NUM_DRAWS = 400  # of `resample`, for a posterior
+
+
+class Beliefs(NamedTuple):
+    """The posterior of a hidden fact, of state and seat; and all answers."""
+
+    posterior: Callable[[AnyState, int], Mapping[str, float]]
+    answers: Sequence[str]
+
+
+def beliefs_of(game: AnyGame, others: str) -> Beliefs:
+    """The posteriors of `Belief`: by enumeration, else by draws of `Game.resample`.
+
+    Raises:
+        ValueError: as `posteriors_of`; or `others` is not "random" where states are drawn.
+    """
+    answers = getattr(game, "hidden_answers", None)
+    if answers is None or _is_enumerable(game):
+        posteriors, enumerated = posteriors_of(game, others)
+
+        def look_up(state: AnyState, seat: int) -> Mapping[str, float]:
+            return posteriors.get((seat, game.information_state(state, seat)), {})
+
+        return Beliefs(look_up, enumerated if answers is None else answers)
+    if others != "random":
+        raise ValueError(
+            f"want belief with others=random in {game!r:.100}, whose states are drawn and not "
+            f"enumerated, got {others!r}; leave it out, or give smaller parameters"
+        )
+
+    def draw(state: AnyState, seat: int) -> Mapping[str, float]:
+        # equal information states have equal posteriors
+        rng = random.Random(repr((seat, game.information_state(state, seat))))
+        twins = (game.resample(state, seat, rng) for _ in range(NUM_DRAWS))
+        facts = [game.hidden(twin, seat) for twin in twins]  # type: ignore[attr-defined] # optional
+        counts = Counter(fact[1] for fact in facts if fact is not None)
+        return {name: counts[name] / NUM_DRAWS for name in answers}
+
+    return Beliefs(draw, answers)
+
+
+def _is_enumerable(game: AnyGame) -> bool:
+    if game.num_actions is None:
+        return False
+    try:
+        information_states(game, MAX_SOLVED_STATES)
+    except TooLarge:
+        return False
+    return True
+
+
+PROFILE_BOUNDS = {"correlation": (-1.0, 1.0), "unread": (0.0, 1.0)}
+
+
+class Profile:
+    """A probe: how well the policy ranks what another seat cares about.
+
+    `profile.correlation`: Spearman's rank correlation of the answer with the true priorities, ties
+    with mean ranks, a mean over turns; an answer without order counts 0, and turns in which all true
+    priorities are equal do not count. `profile.unread`: the share of answers without a number for each
+    name. It is the accuracy of profiles
+    of "HARBOR: Exploring Persona Dynamics in Multi-Agent Competition" (2025).
+    """
+
+    name = "profile"
+
+    def question(
+        self, game: AnyGame, state: AnyState, seat: int
+    ) -> tuple[str, Sequence[str]] | None:
+        told = _profile_of(game, state, seat)
+        if told is None:
+            return None
+        text = (
+            "A question beside the game, which changes nothing in it. In place of an action, answer "
+            f"it: {told[0]} Give a number for each, a higher one for a higher priority, written as "
+            '"NAME NUMBER, NAME NUMBER".'
+        )
+        return text, [*told[1]]
+
+    def __call__(self, episodes: Episodes, game: AnyGame, seat: int) -> Found:
+        _profile_of(game, game.initial_state(), seat)  # refuses other games
+
+        def told(turn: Turn, state: AnyState) -> dict[str, float] | None:
+            probe, fact = (
+                (turn.probes or {}).get(self.name),
+                _profile_of(game, state, seat),
+            )
+            if probe is None or fact is None or len({*fact[1].values()}) == 1:
+                return None
+            answer = after_reasoning(probe["reply"])
+            text = (
+                unicodedata.normalize("NFKC", answer) if isinstance(answer, str) else ""
+            )
+            numbers = _chances(text, [*fact[1]])
+            if numbers.keys() != fact[1].keys():
+                return {"unread": 1.0}
+            pairs = [(numbers[name], value) for name, value in fact[1].items()]
+            return {"unread": 0.0, "correlation": rank_correlation(pairs)}
+
+        scores = _each(episodes, game, seat, told)
+        estimates = {}
+        for name, (low, high) in PROFILE_BOUNDS.items():
+            values = [[s[name] for s in turns if name in s] for turns in scores]
+            estimates[f"profile.{name}"] = estimated(values, fmean, low, high)
+        return _named(**estimates)
+
+
+def _profile_of(
+    game: AnyGame, state: AnyState, seat: int
+) -> tuple[str, Mapping[str, float]] | None:
+    """The question of a game about another seat's priorities, and these."""
+    profile = getattr(game, "hidden_profile", None)
+    if profile is None:
+        raise ValueError(
+            f"want a game that says what seats care about (a method hidden_profile) for profile, got "
+            f"{game!r:.100}; take auction"
+        )
+    told: tuple[str, Mapping[str, float]] | None = profile(state, seat)
+    return told
+
+
+def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Spearman's rank correlation; 0 if one side has no order.
+
+    >>> rank_correlation([(1, 0), (2, 5), (3, 7)]), rank_correlation([(1, 0), (1, 5)])
+    (1.0, 0.0)
+    """
+    ranks = [
+        [sum(y < x for y in side) + (side.count(x) - 1) / 2 for x in side]
+        for side in zip(*pairs, strict=True)
+    ]
+    first, second = (np.array(each) - np.mean(each) for each in ranks)
+    scale = math.sqrt(float(first @ first) * float(second @ second))
+    return float(first @ second) / scale if scale else 0.0
 
 
 LEAST = 0.01  # probability that a log score counts for less
@@ -563,15 +717,15 @@ def belief_gain(
 ) -> float:
     """What a seat learns until its next turn: discount Φ' - Φ.
 
-    Φ is log p(true card), at least log 0.01, p the exact posterior of `Belief`. Of CURIO
+    Φ is log p(true card), at least log 0.01, p the posterior of `Belief`. Of CURIO
     (https://arxiv.org/abs/2504.03206), whose beliefs are a model's. After the last turn Φ' is 0 in a
     terminated episode, else Φ. `discount` has to be that of the estimator.
     """
-    posteriors, _ = _known(posteriors_of, game, others)
+    posterior = _known(beliefs_of, game, others).posterior
 
     def potential(at: AnyState) -> float:
         hidden_fact = game.hidden(at, turn.seat)  # type: ignore[attr-defined] # an optional fact
-        p = posteriors.get((turn.seat, game.information_state(at, turn.seat)), {})
+        p = posterior(at, turn.seat) if hidden_fact else {}
         return math.log(max(p.get(hidden_fact[1], 0.0), LEAST)) if hidden_fact else 0.0
 
     later, now = next_state(episode, turn, game), potential(state)

@@ -53,6 +53,8 @@ class LuckCorrections:
         opponent: in the other seats; "self" for the same policy.
         values_name: of `arena_eval.values`; None chooses exact values in small games, else, from
             `MIN_FITTED` episodes of a policy that is no free bot, fitted ones.
+        knows_seats: whether the policy has the seat whose luck is asked for, and the opponent all
+            others. Else their probabilities are not used, and the luck of deals alone is taken out.
     """
 
     def __init__(
@@ -61,8 +63,11 @@ class LuckCorrections:
         policy: Policy,
         opponent: Policy | Literal["self"],
         values_name: str | None = None,
+        *,
+        knows_seats: bool = True,
     ) -> None:
         self._wrapper, self._game = wrapper, wrapper.env.game
+        self._knows_seats = knows_seats
         self._policy = policy
         self._opponent = policy if opponent == "self" else opponent
         self._other = None if opponent == "self" else opponent
@@ -90,6 +95,21 @@ class LuckCorrections:
             sums[episode.seed] = row
         return {episode.seed: sums[episode.seed] for episode in episodes}
 
+    def rows(self, seat: int, episodes: Sequence[Episode], num_episodes: int) -> Floats:
+        """float[episodes, kinds], the corrections of a seat; zeros without values.
+
+        Seeds may repeat, and nothing is kept for later calls.
+
+        Args:
+            seat: whose returns are corrected.
+            episodes: of this process.
+            num_episodes: of all processes, which decides on values.
+        """
+        self.name = self.name or self._chosen_values(num_episodes)
+        if self.name is None or not episodes:
+            return np.zeros((len(episodes), len(LUCK_KINDS)))
+        return self._rows(seat, episodes)
+
     def _rows(self, seat: int, episodes: Sequence[Episode]) -> Floats:
         """float[episodes, kinds]."""
 
@@ -98,11 +118,14 @@ class LuckCorrections:
             return self._behavior(policy, player, state)
 
         game, draws, histories = self._game, [], []
+        is_decided = self._wrapper.on_invalid == "forfeit"
         for episode in episodes:
-            steps = steps_of(game, episode)
+            steps = (
+                steps_of(game, episode) if is_decided else played_steps(game, episode)
+            )
             alike = (
                 alike_histories(game, steps, seat, behavior_of)
-                if self._wrapper.env.max_turns is None
+                if self._wrapper.env.max_turns is None and is_decided
                 else []
             )
             histories.append(alike)
@@ -136,7 +159,7 @@ class LuckCorrections:
         """Probabilities of a bot or an array; None of other policies and in language games."""
         if self._game.num_actions is None or not reads_no_prompt(policy):
             return None
-        if self._wrapper.on_invalid != "forfeit":
+        if self._wrapper.on_invalid != "forfeit" or not self._knows_seats:
             return None
         key = id(policy), (player, self._game.information_state(state, player))
         if key not in self._behaviors:
@@ -145,6 +168,12 @@ class LuckCorrections:
             ((shares, invalid),) = scoring.action_probs([request])
             self._behaviors[key] = shares, invalid
         return self._behaviors[key]
+
+
+def played_steps(game: AnyGame, episode: Episode) -> list[tuple[Any, Any]]:
+    """Each state of an episode with the action that followed."""
+    steps = recorded_steps(game, episode.actions)
+    return [(state, action) for state, action in steps if action is not None]
 
 
 def steps_of(game: AnyGame, episode: Episode) -> list[tuple[Any, Any]]:

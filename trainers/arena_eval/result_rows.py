@@ -62,8 +62,8 @@ class ResultRow:
         measures: by name, the game's own measures (`Game.measures`), as means over episodes,
             and in the policy's rows of a seat those that were asked for. An end is None if all
             values are equal and the game declares no bounds (`Game.measure_bounds`).
-        score: 100 (mean - uniform) / (best - uniform), with the exact expected returns of
-            uniform random play and of a best response in the same seats against the same
+        score: 100 (mean - uniform) / (best - uniform) of `estimate`, with the exact expected returns
+            of uniform random play and of a best response in the same seats against the same
             opponent. None if there is none; see `scales_of`.
         score_interval: the ends of the 95 % interval on the scale of the score.
         scale: the returns at score 0 and 100.
@@ -100,6 +100,13 @@ class ResultRow:
     is_exact: bool = False
     invalid_mass: float = 0.0
     adjusted: Adjusted | None = None
+
+    @property
+    def estimate(self) -> tuple[float, float, float]:
+        """The mean with the luck taken out where that helps, else the raw one; its interval."""
+        if self.adjusted is not None:
+            return self.adjusted.mean, self.adjusted.low, self.adjusted.high
+        return self.mean_return, self.low, self.high
 
 
 EpisodesBySeat = Mapping[
@@ -310,8 +317,7 @@ def scored_on(row: ResultRow, scale: tuple[float, float]) -> ResultRow:
     if best - uniform < LEAST_SPREAD:
         return replace(row, no_score="uniform random play is a best response")
     score, low, high = (
-        100 * (value - uniform) / (best - uniform)
-        for value in (row.mean_return, row.low, row.high)
+        100 * (value - uniform) / (best - uniform) for value in row.estimate
     )
     return replace(row, score=score, score_interval=(low, high), scale=scale)
 

@@ -14,6 +14,10 @@ from arena_eval.spending import Budget, Spending
 FIRST = 8  # seeds before the first look
 GROWTH = 8  # a part is an eighth of the seeds so far
 MAX_STOPPED = 10_000  # seeds at most, unless another number is given
+MAX_SILENT = 3  # parts in a row without any reply, after which play ends
+OVER_BUDGET = (
+    "the next ones may exceed the budget; with --out FILE the same command goes on"
+)
 WIDTHS = (
     3.3  # half width of an any-time interval / standard error, at some hundred values
 )
@@ -49,6 +53,26 @@ class StopRule:
         """Whether an interval is narrow enough, or excludes 0 with `is_until_decided`."""
         is_narrow = self.half_width is not None and (high - low) / 2 <= self.half_width
         return is_narrow or (self.is_until_decided and (low > 0 or high < 0))
+
+    def outcome(self, ends: tuple[float, float] | None, has_budget: bool) -> str:
+        """Why play ended, and what is known then.
+
+        Args:
+            ends: of the interval; None if there is none, as all episodes are lost.
+            has_budget: whether the budget pays more seeds.
+        """
+        if ends is not None and self.is_clear(*ends):
+            return "the interval is as asked for"
+        why = "all were played" if has_budget else OVER_BUDGET
+        if ends is None:
+            return why
+        low, high = ends
+        if self.half_width is not None:
+            why = f"{why}; half the width of the interval is {(high - low) / 2:.3g}"
+        if self.is_until_decided:
+            most = max(abs(low), abs(high))
+            why = f"{why}; not decided: differences above {most:.3g} are excluded"
+        return why
 
     def num_expected(self, spread: float, most: int) -> int:
         """About how many seeds the rule needs, at most `most`.

@@ -10,17 +10,17 @@ from rich import box
 from rich.table import Table
 
 from arena_envs.bots import BOTS, make_bot
-from arena_eval.luck import Adjusted
+from arena_eval.luck import Adjusted, worth_text
 from arena_eval.matches import Difference, Evaluation
 from arena_eval.result_rows import ResultRow, against
 
 SCORE = (
-    "score: an estimate from the mean return; exact ends: 0 = uniform random play, "
-    "100 = a best response"
+    "score: an estimate from the mean return, with the luck taken out where that helps; exact "
+    "ends: 0 = uniform random play, 100 = a best response"
 )
 LUCK = (
     "luck out: returns less corrections of mean 0 for each draw with known probabilities; "
-    "unbiased as the return is"
+    "unbiased as the return is; as good as 2 times the games: a raw mean needs twice as many"
 )
 EXACT_SCORE = "score: 0 = uniform random play, 100 = a best response, all exact"
 EXACT = (
@@ -60,7 +60,7 @@ HEADS = (
     "return",
     "95 %",
     "luck out (95 %)",
-    "games saved",
+    "as good as",
     "score (95 %)",
     "win/draw/loss",
     "invalid",
@@ -75,7 +75,7 @@ def all_columns(evaluation: Evaluation) -> tuple[list[str], list[list[str]]]:
     if not any(row.opponent for row in rows):
         empty.add("against")
     if not any(row.adjusted for row in rows):
-        empty |= {"luck out (95 %)", "games saved"}
+        empty |= {"luck out (95 %)", "as good as"}
     if all(row.num_tokens is None for row in rows):
         empty.add("tokens")
     places = [place for place, head in enumerate(HEADS) if head not in empty]
@@ -220,13 +220,14 @@ def _adjusted_cells(row: ResultRow) -> list[str]:
     if adjusted is None:
         return ["-", "-"]
     ends = interval_text(adjusted.low, adjusted.high)
-    return [f"{adjusted.mean:z.3f} ({ends})", f"{adjusted.games_saved:.1f}"]
+    return [f"{adjusted.mean:z.3f} ({ends})", worth_text(adjusted.worth)]
 
 
 def adjusted_text(adjusted: Adjusted) -> str:
     """A mean with the luck taken out, and what it is worth."""
     ends = interval_text(adjusted.low, adjusted.high)
-    return f"{adjusted.mean:z.3f} ({ends}), as of {adjusted.games_saved:.1f} times the games"
+    worth = "" if adjusted.worth is None else "as good as "
+    return f"{adjusted.mean:z.3f} ({ends}), {worth}{worth_text(adjusted.worth)}"
 
 
 def luck_notes(evaluation: Evaluation) -> list[str]:

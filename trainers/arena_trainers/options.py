@@ -12,10 +12,14 @@ import enum
 import math
 import types
 import typing
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from arena_envs.checks import check_known, did_you_mean
 from arena_envs.registry import split
@@ -35,6 +39,16 @@ GROUPS = (
     "Output",
 )  # of the help page, in its order
 
+MAPPINGS = {
+    "tiny": "Shape of the tiny model",
+    "lora": "A LoRA adapter that is trained in place of all weights",
+    "warm_start": "Imitation of legal play before self-play",
+    "prompt": "Prompts, and how replies are read",
+    "select": "Which played episodes are trained on",
+    "callbacks": "What a run measures and writes",
+}  # keys of recipes that hold several options, with what these are for
+_TEXTS_OR_FILES = ("persona", "system", "turn", "again")  # @FILE is the text of a file
+
 
 @dataclass(frozen=True)
 class Option:
@@ -49,6 +63,7 @@ class Option:
         source: `"arena"`, or `"trl"` if it is inherited.
         group: of the help page; "" for none.
         least: the lowest number that is allowed; None for any.
+        mapping: the key of recipes that holds it, one of `MAPPINGS`; "" for none.
     """
 
     name: str
@@ -59,6 +74,17 @@ class Option:
     source: str
     group: str = ""
     least: float | None = None
+    mapping: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its name in recipes, or in its mapping: `r` for `lora_r` in `lora`."""
+        return self.name.removeprefix(f"{self.mapping}_") if self.mapping else self.name
+
+    @property
+    def typed_name(self) -> str:
+        """How a command line begins to set it: `--beta` or `--lora r=`."""
+        return f"--{self.mapping} {self.key}=" if self.mapping else f"--{self.name}"
 
     def converted(self, value: Any) -> Any:
         """`value`, converted to a type of the option.
@@ -107,6 +133,7 @@ def option(
     help: str,
     group: str = "",
     least: float | None = None,
+    mapping: str = "",
 ) -> Any:
     """A field of a dataclass that is an option.
 
@@ -115,8 +142,9 @@ def option(
         help: what the option does; the help page shows the first sentence.
         group: of the help page, one of `GROUPS`; "" for none.
         least: the lowest number that is allowed.
+        mapping: the key of recipes that holds it, one of `MAPPINGS`; "" for none.
     """
-    metadata = {"help": help, "group": group, "least": least}
+    metadata = {"help": help, "group": group, "least": least, "mapping": mapping}
     if isinstance(default, list | dict):
         copy_of_default = partial(copy.copy, default)
         return dataclasses.field(default_factory=copy_of_default, metadata=metadata)
@@ -161,13 +189,12 @@ _NAMES_ELSEWHERE = {
     "eval_every": ("evaluate_every",),
     "group_size": ("num_generations",),
     "kl_coef": ("beta",),
-    "lora": ("lora_r",),
     "lr": ("learning_rate",),
     "max_new_tokens": ("max_completion_length",),
     "max_tokens": ("max_completion_length",),
     "num_steps": ("max_steps",),
     "opponent": ("opponents",),
-    "rank": ("lora_r",),
+    "rank": ("lora",),
     "wandb": ("report_to",),
 }
 
@@ -200,6 +227,92 @@ def refuse_unknown(
         check_known(name, known_names, f"{where} has no option {name!r}")
 
 
+def read_pairs(
+    name: str, words: typing.Iterable[str], options: Mapping[str, Option]
+) -> dict[str, Any]:
+    """The values of `--name KEY=VALUE`, repeated, or of `--name '{key: value}'`, by key.
+
+    Values are YAML; those of options that take text alone are read as they stand, or from a file,
+    as in `--prompt persona=@FILE`.
+
+    Args:
+        name: of the option of the command line.
+        words: what follows it, each time that it is given.
+        options: by key.
+
+    Raises:
+        ValueError: a word has another form, or a key is unknown.
+    """
+    values: dict[str, Any] = {}
+    for word in words:
+        if word.startswith("{"):
+            values |= read_mapping(name, _yaml_of(name, word), options)
+            continue
+        key, equals, text = word.partition("=")
+        key = key.strip().replace("-", "_")
+        if not equals or not key.isidentifier():
+            first = next(iter(options))
+            raise ValueError(
+                f"want --{name} KEY=VALUE, got {word!r:.80}; the keys are "
+                f"{', '.join(options)}, as in --{name} {first}=VALUE"
+            )
+        check_known(key, options, f"--{name} has no key {key!r:.80}")
+        types_of_value = {*options[key].types} - {"None"}
+        is_null = text == "null" and "None" in options[key].types
+        if types_of_value == {"str"} and not is_null:
+            value: Any = text
+        else:
+            value = _yaml_of(f"{name} {key}", text)
+        values |= read_mapping(name, {key: value}, options)
+    return {
+        key: _text_or_file(name, key, value) if key in _TEXTS_OR_FILES else value
+        for key, value in values.items()
+    }
+
+
+def read_mapping(
+    name: str, value: object, options: Mapping[str, Option]
+) -> dict[str, Any]:
+    """The values of a mapping such as `lora: {r: 16}`, by key.
+
+    Raises:
+        ValueError: it is none, or a key is unknown.
+    """
+    if not isinstance(value, Mapping):
+        first = next(iter(options))
+        raise ValueError(
+            f"want {name} as a mapping, got {value!r:.80}; write {name}: {{{first}: VALUE}}, or "
+            f"--{name} {first}=VALUE on the command line"
+        )
+    for key in value:
+        check_known(key, options, f"{name} has no key {key!r:.80}")
+    return dict(value)
+
+
+def _text_or_file(name: str, key: str, value: Any) -> Any:
+    """The text of `--name key=TEXT`, or that of a file if it is @FILE.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    if not isinstance(value, str) or not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"want --{name} {key}=@FILE with a text, got {value!r:.200}: {error}; correct the path"
+        ) from None
+
+
+def _yaml_of(name: str, text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"want YAML as --{name}, got {text!r:.80}: {reason}") from None
+
+
 def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, Option]:
     """The fields of a dataclass as options, by name."""
     options = {}
@@ -222,6 +335,7 @@ def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, O
             source="trl" if field.name in inherited else "arena",
             group=field.metadata.get("group", ""),
             least=field.metadata.get("least"),
+            mapping=field.metadata.get("mapping", ""),
         )
     return options
 

@@ -37,8 +37,12 @@ def is_main_process() -> bool:
 
 
 @cache
-def _patient_group() -> Any:
-    """A group of all processes; each has to ask for it first at the same point."""
+def patient_group(name: str = "") -> Any:
+    """A group of all processes; each has to ask for it first at the same point.
+
+    Args:
+        name: of the threads that use it: calls of one group have the same order in all processes.
+    """
     import torch.distributed as dist
 
     return dist.new_group(backend="gloo", timeout=PATIENCE)
@@ -61,23 +65,23 @@ def gather_shares(values: Sequence[Value]) -> list[Value]:
     ]
 
 
-def gather_patiently(value: Value) -> list[Value]:
+def gather_patiently(value: Value, group: str = "") -> list[Value]:
     """The values of all processes, which may come long after each other."""
     if num_processes() == 1:
         return [value]
     import torch.distributed as dist
 
     values: list[Any] = [None] * num_processes()
-    dist.all_gather_object(values, value, group=_patient_group())
+    dist.all_gather_object(values, value, group=patient_group(group))
     return values
 
 
 @contextmanager
-def raised_everywhere() -> Iterator[None]:
+def raised_everywhere(group: str = "") -> Iterator[None]:
     """Makes all processes raise an error of one of them in this context.
 
     All of them have to enter it, and leave it after the work of all is done, however long
-    that takes.
+    that takes. `group` is that of `patient_group`.
 
     Raises:
         Exception: in the other processes, of the first failure's type and with its message; a
@@ -88,7 +92,8 @@ def raised_everywhere() -> Iterator[None]:
         yield
     except Exception as error:  # raised again below
         failure = error
-    failures = gather_patiently(None if failure is None else sendable(failure))
+    problem = None if failure is None else sendable(failure)
+    failures = gather_patiently(problem, group)
     if failure is not None:
         raise failure
     for other_failure in failures:

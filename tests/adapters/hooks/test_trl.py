@@ -75,6 +75,74 @@ def test_their_trainer_learns_from_the_credit_of_turns(model, tmp_path) -> None:
     assert any((p != before[n]).any() for n, p in changed)
 
 
+def test_surprise_is_that_of_the_model_that_sampled(
+    model, tmp_path, monkeypatch
+) -> None:
+    """By a forward pass of each row alone; a token of the game in between is left out."""
+    import torch
+    from datasets import Dataset
+    from transformers import AutoModelForCausalLM
+    from trl import GRPOConfig, GRPOTrainer
+
+    from arena_credit.hooks.rows import StatefulEstimator
+    from arena_credit.hooks.trl import with_credit
+
+    replies = [[4, 6, 5], [5]]
+
+    def rollout_func(prompts: Any, trainer: Any) -> dict[str, list[Any]]:
+        ids = [replies[row % 2] for row in range(len(prompts))]
+        return {
+            "prompt_ids": [[2] for _ in ids],
+            "completion_ids": ids,
+            "logprobs": [[-1.0] * len(own) for own in ids],
+            "env_mask": [[1, 0, 1] if len(own) == 3 else [1] for own in ids],
+            "returns": [float(len(own)) for own in ids],
+        }
+
+    seen: list[Any] = []
+    call = StatefulEstimator.__call__
+
+    def watched(self: Any, rows: Any) -> Any:
+        seen.append(rows)
+        return call(self, rows)
+
+    monkeypatch.setattr(StatefulEstimator, "__call__", watched)
+    args = GRPOConfig(
+        str(tmp_path),
+        report_to="none",
+        max_steps=1,
+        per_device_train_batch_size=4,
+        num_generations=2,
+        temperature=0.5,
+        use_cpu=True,
+        bf16=False,
+        save_strategy="no",
+        disable_tqdm=True,
+        gradient_checkpointing=False,
+        shuffle_dataset=False,
+    )
+    prompts = [[{"role": "user", "content": text}] for text in ("0", "1")]
+    Trainer = with_credit(GRPOTrainer, "control_variates")
+    data = Dataset.from_dict({"prompt": prompts})
+    Trainer(model, paid, args, data, rollout_func=rollout_func).train()
+    causal = AutoModelForCausalLM.from_pretrained(model)
+    (rows,) = seen
+    assert len(rows) == 4
+    for row in rows:
+        ids = replies[0] if len(row.rewards) == 2 else replies[1]
+        with torch.no_grad():
+            logits = causal(torch.tensor([[2, *ids]])).logits[0, :-1] / 0.5
+        logps = logits.log_softmax(-1)
+        entropies = -(logps.exp() * logps).sum(-1)
+        sampled = [0, 2] if len(ids) == 3 else [0]
+        wanted = [[logps[place, ids[place]].item()] for place in sampled]
+        for got, values in (
+            (row.logprobs, wanted),
+            (row.entropies, [[entropies[place].item()] for place in sampled]),
+        ):
+            assert [pytest.approx(x, abs=1e-4) for x in values] == list(got)
+
+
 def test_the_asynchronous_loop_gives_each_turn_a_row(monkeypatch) -> None:
     from trl.experimental.async_grpo import async_rollout_worker as worker
 

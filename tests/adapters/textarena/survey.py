@@ -64,7 +64,7 @@ most 30 turns, and at most {seconds} CPU seconds. Games with a `SyntaxError` may
 {counts}
 
 "passes" is about form: the game keeps the contract of `check_game`. Nothing compares its rules or payments with those of
-the game that it is named after; `arena audit game` does so for your games, and `python docs/audit/games.py` for seven of these:
+the game that it is named after; `arena credit audit-game` does so for your games, and `python docs/audit/games.py` for seven of these:
 no difference in `TicTacToe-v0`, `ConnectFour-v0`, `Nim-v0` and `Othello-v0`. In `KuhnPoker-v0` of 0.7.4 bets add nothing to
 the pot: a bet that is called pays 1 instead of 2, which is wrong in 12 of the 30 combinations of deal and line.
 TextArena's main branch (commit 6dfb577) has mended it. `Breakthrough-v0` allows a diagonal step only to capture, as its prompt says, and

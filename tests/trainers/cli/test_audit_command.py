@@ -1,4 +1,4 @@
-"""`arena audit`, called as a user would."""
+"""`arena credit audit`, called as a user would."""
 
 import sys
 
@@ -9,7 +9,7 @@ from arena_trainers.cli.main import app
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, ["audit", *arguments])
+    return CliRunner().invoke(app, ["credit", *arguments])
 
 
 @pytest.mark.slow
@@ -19,14 +19,14 @@ def test_a_wrong_function_is_shown_with_its_smallest_game(tmp_path, monkeypatch)
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])  # the command adds to it
-    done = run("credit", "my_audited:wrong", "--signature", "episodes")
+    done = run("audit", "my_audited:wrong", "--signature", "episodes")
     assert done.exit_code == 1
     assert "reversed in stop_or_go" in done.output
     assert done.output.splitlines()[-1] == "worst: reversed"
 
 
 def test_a_name_of_another_form_is_told_the_form():
-    done = run("credit", "mars")
+    done = run("audit", "mars")
     assert str(done.exception) == "want a function as module:name, got 'mars'"
 
 
@@ -34,15 +34,17 @@ def test_a_wrong_signature_is_suspected(tmp_path, monkeypatch):
     (tmp_path / "my_verl.py").write_text("def mine(rewards, mask, index): ...\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    done = run("credit", "my_verl:mine")
+    done = run("audit", "my_verl:mine")
     assert done.exit_code == 1
     assert "is it called as --signature turns?" in done.output
 
 
 def test_games_are_compared_with_openspiel():
     pytest.importorskip("pyspiel")
-    done = run("game", "kuhn_poker", "--twin", "openspiel:kuhn_poker")
+    done = run("audit-game", "kuhn_poker", "--twin", "openspiel:kuhn_poker")
     assert (done.exit_code, done.output[:13]) == (0, "no difference")
-    done = run("game", "kuhn_poker(num_players=3)", "--twin", "openspiel:kuhn_poker")
+    done = run(
+        "audit-game", "kuhn_poker(num_players=3)", "--twin", "openspiel:kuhn_poker"
+    )
     assert done.exit_code == 1
     assert "chance_outcomes differ" in done.output

@@ -14,7 +14,7 @@ PLAIN = {"games": ["kuhn_poker"], "max_steps": 1}
 OWN = "own_recipe_code"
 NAMING = {
     "games": {"games": [f"{OWN}:wrap(kuhn_poker)"]},
-    "warm_start_games": {"warm_start_games": [f"{OWN}:wrap(kuhn_poker)"]},
+    "warm_start_games": {"warm_start": {"games": [f"{OWN}:wrap(kuhn_poker)"]}},
     "credit": {"credit": f"{OWN}:credit"},
     "critic": {"critic": f"{OWN}:critic"},
     "curriculum": {"curriculum": {f"{OWN}:curriculum": {"speed": 1}}},
@@ -24,7 +24,7 @@ NAMING = {
     "rewards": {"rewards": {f"{OWN}:part": {"weight": 1}}},
     "columns": {"columns": {"a": f"{OWN}:column"}},
     "agent": {"agent": f"{OWN}:agent"},
-    "teacher": {"warm_start_teacher": f"{OWN}:Bot", "warm_start_steps": 1},
+    "teacher": {"warm_start": {"teacher": f"{OWN}:Bot", "steps": 1}},
     "trainer": {"trainer": f"{OWN}:Trainer", "data": "rows.parquet"},
     "select": {"rounds": {"select": {f"{OWN}:select": {}}}},
     "source": {"games": [{"id": "questions", "params": {"source": f"{OWN}:tasks"}}]},

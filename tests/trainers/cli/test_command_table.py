@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from arena_trainers.cli.commands import CLI, COMMANDS
+from arena_trainers.cli.commands import CLI, COMMAND_GROUPS, COMMANDS, WORDS_ELSEWHERE
 from arena_trainers.cli.main import app
 
 PLUGIN = """
@@ -77,7 +77,28 @@ def test_help_imports_no_command() -> None:
     )
     modules = {f"{CLI}.{command.target.partition(':')[0]}" for command in COMMANDS}
     assert not modules & {*done.stderr.split()}
-    assert all(f"\n  {command.name} " in done.stdout for command in COMMANDS)
+    front = [command.name for command in COMMANDS if " " not in command.name]
+    assert len(front) <= 15
+    assert all(f"\n  {name} " in done.stdout for name in [*front, *COMMAND_GROUPS])
+
+
+def test_a_group_has_a_line_in_the_help_and_lists_its_commands() -> None:
+    groups = {command.name.partition(" ")[0] for command in COMMANDS} & {
+        *COMMAND_GROUPS
+    }
+    assert groups == {*COMMAND_GROUPS}
+    listing = CliRunner().invoke(app, ["bench", "--help"]).output
+    assert all(
+        f"\n  {command.name.partition(' ')[2]} " in listing
+        for command in COMMANDS
+        if command.name.startswith("bench ")
+    )
+
+
+def test_words_of_others_are_commands_of_the_table() -> None:
+    names = {command.name for command in COMMANDS}
+    assert {*WORDS_ELSEWHERE.values()} <= names
+    assert not {*WORDS_ELSEWHERE} & names
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -85,7 +106,7 @@ def test_the_table_has_the_first_line_of_a_command(command) -> None:
     module, _, attribute = command.target.partition(":")
     target = getattr(import_module(f"{CLI}.{module}"), attribute)
     if command.name != "train":  # its help page is its own
-        output = CliRunner().invoke(app, [command.name, "--help"]).output
+        output = CliRunner().invoke(app, [*command.name.split(), "--help"]).output
         assert command.help in " ".join(output.split())
     if not isinstance(target, typer.Typer):
         assert target.__doc__.splitlines()[0] == command.help

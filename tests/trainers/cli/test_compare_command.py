@@ -1,4 +1,4 @@
-"""`arena compare` and `arena attribute`: levels of hold-out, forms of output, mistakes."""
+"""`arena compare` and `arena bench attribute`: levels of hold-out, forms of output, mistakes."""
 
 import csv
 import io
@@ -54,18 +54,18 @@ def test_csv_has_the_numbers_of_json(arena_here):
 
 def test_a_page_shows_the_difference_and_the_episodes(tmp_path, arena_here):
     page = tmp_path / "a.html"
-    files = ("--out", str(tmp_path / "a.jsonl"), "--report", str(page))
+    files = ("--out", str(tmp_path / "a.jsonl"), "--page", str(page))
     done = arena_here("compare", "first", "cfr:5", *SMALL, *files, "--latex")
     assert done.returncode == 0
     assert done.stdout.count(r"\end{tabular}") == 1
     text = page.read_text()
-    assert re.search(r"cfr:5 less first against random: [-.\d]+ \(exact\)", text)
+    assert re.search(r"<td>[-.\d]+ \(exact\)</td>", text)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("random", "first", "--report", "a.html"), "want --out FILE with --report"),
+        (("random", "first", "--page", "no/a.html"), "no folder 'no'"),
         (("random", "first", *SMALL, "--suite", "mars"), "want --suite or --games"),
         (("random", "first", "--suite", "transfr"), "did you mean 'transfer'"),
         (("random", "rndom"), "no policy 'rndom'"),
@@ -91,7 +91,7 @@ VOTE = "questions(protocol=vote)"
 
 def test_equal_policies_have_no_value_in_any_seat(arena_here):
     done = arena_here(
-        *("attribute", "first", VOTE, "--base", "first", "-n", "3", "--json")
+        *("bench", "attribute", "first", VOTE, "--base", "first", "-n", "3", "--json")
     )
     found = json.loads(done.stdout)
     assert found["method"] == "exact"
@@ -99,12 +99,14 @@ def test_equal_policies_have_no_value_in_any_seat(arena_here):
 
 
 def test_the_table_of_seats_says_what_a_value_below_0_is(arena_here):
-    done = arena_here("attribute", "random", VOTE, "--base", "first", "-n", "3")
+    done = arena_here(
+        "bench", "attribute", "random", VOTE, "--base", "first", "-n", "3"
+    )
     assert "below 0: the policy lowers it" in done.stdout
     assert "95 % intervals over n seeds" in done.stdout
 
 
 def test_a_team_of_one_seat_is_refused(arena_here):
-    done = arena_here("attribute", "first", "kuhn_poker")
+    done = arena_here("bench", "attribute", "first", "kuhn_poker")
     assert done.returncode == 2
     assert "want a team of two seats at least" in " ".join(done.stderr.split())

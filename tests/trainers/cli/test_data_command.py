@@ -1,4 +1,4 @@
-"""`arena data` chooses rows, says why, and writes them."""
+"""`arena data select` chooses rows, says why, and writes them."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def folder(policy, tmp_path):
 
 
 def test_the_list_names_every_selector_with_its_options(arena_here):
-    told = arena_here("data", "--list").stdout
+    told = arena_here("data", "select", "--list").stdout
     assert {line.split("\t")[0] for line in told.splitlines()[1:]} == {
         *selectors.names()
     }
@@ -37,7 +37,7 @@ def test_the_list_names_every_selector_with_its_options(arena_here):
 
 def test_rows_are_written_with_a_table_of_why(arena_here, files, folder, tmp_path):
     out = tmp_path / "pairs"
-    words = ["data", *files, "--select", "branch_pairs", "-o", "margin=0.5"]
+    words = ["data", "select", *files, "--by", "branch_pairs", "-o", "margin=0.5"]
     words += ["--model", folder, "--held-out", "0.3", "--out", out]
     done = arena_here(*words)
     assert done.returncode == 0, done.stderr
@@ -62,7 +62,7 @@ def test_rows_are_written_with_a_table_of_why(arena_here, files, folder, tmp_pat
 
 
 def test_a_dry_run_counts_and_writes_nothing(arena_here, files, folder, tmp_path):
-    words = ["data", files[0], "--select", "rule_labels", "--dry-run"]
+    words = ["data", "select", files[0], "--by", "rule_labels", "--dry-run"]
     before = sorted(tmp_path.iterdir())
     assert (
         "messages without tokens; --model PATH adds them" in arena_here(*words).stdout
@@ -78,13 +78,20 @@ def test_bot_records_give_conversations_which_training_encodes(
     arena_here, files, tmp_path
 ):
     out = tmp_path / "wins.parquet"
-    done = arena_here("data", files[0], "--select", "wins", "--out", out)
+    done = arena_here("data", "select", files[0], "--by", "wins", "--out", out)
     assert done.returncode == 0, done.stderr
     assert "messages without tokens; --model PATH adds them" in done.stdout
     rows = Dataset.from_parquet(str(out), cache_dir=str(tmp_path / "cache"))
     assert {"prompt", "completion", "weight"} < {*rows.column_names}
     words = ["--trainer", "sft", "--data", out, "--max_steps", 1, "--batch_size", 2]
-    words += ["--hidden_size", 16, "--num_layers", 1, "--eval_episodes", 2]
+    words += [
+        "--tiny.hidden_size",
+        16,
+        "--tiny.num_layers",
+        1,
+        "--callbacks.eval_episodes",
+        2,
+    ]
     done = arena_here("train", *words, "--output-dir", "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert f"{len(rows)} rows of at most" in done.stdout
@@ -92,8 +99,8 @@ def test_bot_records_give_conversations_which_training_encodes(
 
 def test_a_selector_that_keeps_nothing_says_why(arena_here, files, tmp_path):
     out = tmp_path / "none.parquet"
-    words = ["--select", "wins", "-o", "above=5", "--out", out]
-    done = arena_here("data", files[0], *words)
+    words = ["--by", "wins", "-o", "above=5", "--out", out]
+    done = arena_here("data", "select", files[0], *words)
     assert done.returncode == 1
     assert "return not above 5\t40" in done.stdout
     assert "no row was chosen; the table says why" in done.stderr
@@ -102,30 +109,30 @@ def test_a_selector_that_keeps_nothing_says_why(arena_here, files, tmp_path):
 
 def test_bad_input_is_refused(arena_here, files, tmp_path):
     def refused(*words):
-        done = arena_here("data", *words)
+        done = arena_here("data", "select", *words)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.count("\n") == 1
         return done.stderr
 
     out = ["--out", tmp_path / "a.parquet"]
-    assert "arena data --list names" in refused(files[0])
-    assert "did you mean 'wins'" in refused(files[0], "--select", "win", *out)
-    assert "give it this suffix" in refused(files[0], "--select", "wins", "--out", "a")
+    assert "arena data select --list names" in refused(files[0])
+    assert "did you mean 'wins'" in refused(files[0], "--by", "win", *out)
+    assert "give it this suffix" in refused(files[0], "--by", "wins", "--out", "a")
     parquet = tmp_path / "rows.parquet"
     parquet.write_bytes(b"PAR1 and rows")
     assert "got " + str(parquet) + ", a Parquet file; give the episodes.jsonl" in (
-        refused(parquet, "--select", "wins", *out)
+        refused(parquet, "--by", "wins", *out)
     )
-    unknown = refused(files[0], "--select", "wins", "-o", "x=1", *out)
+    unknown = refused(files[0], "--by", "wins", "-o", "x=1", *out)
     assert "selector 'wins' has no option 'x'; known are " in unknown
     assert "episodes" not in unknown.partition("known are")[2]
-    few = [files[0], "--select", "wins", "--held-out", "0.000001", "--out"]
+    few = [files[0], "--by", "wins", "--held-out", "0.000001", "--out"]
     assert "play more seeds" in refused(*few, tmp_path / "folder")
     assert "want --out FOLDER with --held-out" in refused(*few, tmp_path / "a.parquet")
     (tmp_path / "a.parquet").write_text("mine")
-    assert "was not written by arena data" in refused(
-        files[0], "--select", "wins", *out
+    assert "was not written by arena data select" in refused(
+        files[0], "--by", "wins", *out
     )
     other = play("kuhn_poker", "random", [0])
     write_episodes(files[0], [replace(one, game="kuhn_pocker-v0") for one in other])
-    assert "kuhn_pocker" in refused(files[0], "--select", "wins", "--dry-run")
+    assert "kuhn_pocker" in refused(files[0], "--by", "wins", "--dry-run")

@@ -1,4 +1,4 @@
-"""`arena eval` and `arena board`, called as a user would."""
+"""`arena eval` and `arena bench board`, called as a user would."""
 
 import csv
 import io
@@ -68,7 +68,8 @@ def test_latex_has_a_line_for_each_row_and_nothing_to_escape(arena_here: Any) ->
     assert len(rows) == 3
     assert lines.count(r"\end{tabular}") == 2  # with the one of NashConv
     assert r"kuhn\_poker-v0" in lines[1]
-    assert not re.search(r"(?<!\\)[%#_]", done.stdout)
+    assert r"\label{tab:kuhn-poker-v0" in done.stdout
+    assert not re.search(r"(?<!\\)[%#]", done.stdout)
 
 
 @pytest.mark.parametrize("endpoint_is", ["policy", "opponent"])
@@ -163,7 +164,10 @@ def test_names_of_usual_length_stand_in_one_line(arena_here: Any) -> None:
             "want GAME.NAME=VALUE with a game among nim, got 'nimm.num",
         ),
         (["random", "kuhn_poker", "-n", "0"], "want num_episodes of at least 1, got 0"),
-        (["random", "kuhn_poker", "--reply-format", "x"], "unknown reply format 'x'"),
+        (
+            ["random", "kuhn_poker", "--prompt", "reply_format=x"],
+            "unknown reply format 'x'",
+        ),
         (
             ["random", "nim", "--timeout", "-1"],
             "want a timeout above 0 seconds, got -1",
@@ -220,13 +224,15 @@ def test_a_submission_is_played_verified_and_shown(
     (tmp_path / "small.yaml").write_text(SMALL)
     suite = ("--suite", str(tmp_path / "small.yaml"))
     out = str(tmp_path / "a.jsonl")
-    done = arena_here("board", "run", "cfr:10", *suite, "--out", out, "--name", "mine")
-    told = f"{out} is finished; check it: arena board verify {out} {' '.join(suite)}\n"
+    done = arena_here(
+        "bench", "board", "run", "cfr:10", *suite, "--out", out, "--name", "mine"
+    )
+    told = f"{out} is finished; check it: arena bench board verify {out} {' '.join(suite)}\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, told, "")
-    done = arena_here("board", "verify", out, *suite)
+    done = arena_here("bench", "board", "verify", out, *suite)
     assert done.stdout == f"{out}: 12 episodes of mine hold\n"
-    assert "| mine | " in arena_here("board", "page", out, *suite).stdout
-    done = arena_here("board", "verify", out)
+    assert "| mine | " in arena_here("bench", "board", "page", out, *suite).stdout
+    done = arena_here("bench", "board", "verify", out)
     assert done.returncode == 1
     assert "is refused: want suite ['standard', 1, " in done.stderr
 
@@ -237,7 +243,7 @@ def test_an_endpoint_that_is_down_leaves_a_submission_to_go_on_with(
     (tmp_path / "small.yaml").write_text(SMALL)
     suite, out = ("--suite", str(tmp_path / "small.yaml")), tmp_path / "a.jsonl"
     dead = "api:m@http://127.0.0.1:9/v1#max_retries=0"
-    done = arena_here("board", "run", dead, *suite, "--out", str(out))
+    done = arena_here("bench", "board", "run", dead, *suite, "--out", str(out))
     assert done.returncode == 1
     assert "episodes were lost" in done.stderr
     assert "the same command goes on" in done.stderr

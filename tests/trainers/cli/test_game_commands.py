@@ -3,7 +3,9 @@
 import contextlib
 import json
 import os
+import re
 import runpy
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -100,6 +102,21 @@ def test_show_prints_the_page_and_the_prompt_of_every_seat(arena_here: Any) -> N
     for seat in range(3):
         assert f"`player_{seat}`:" in page
         assert f"You are player_{seat} and hold" in page
+
+
+def test_the_page_of_a_transform_tells_its_own_facts(arena_here: Any) -> None:
+    page = arena_here("show", "match:2(kuhn_poker)").stdout
+    rows = dict(re.findall(r"^\| (\w[\w ]*?) +\| (.*?) +\|$", page, re.MULTILINE))
+    assert rows["Create"] == '`arena_envs.make("match:2(kuhn_poker-v0)")`'
+    assert rows["Length"] == "at most 6 turns of all seats"
+    assert rows["Known value"] == "0 for both players"
+    page = arena_here("show", "misere(nim)", "-p", "pile_sizes=[2,3]").stdout
+    command = re.search(r"Inner game +\| Nim: `arena (.*?)`", page)
+    assert command
+    assert (
+        "sizes of the piles at the start are 2, 3"
+        in arena_here(*shlex.split(command[1])).stdout
+    )
 
 
 @pytest.fixture
@@ -208,7 +225,18 @@ def own_game(folder: Path) -> Path:
         ("show", "sheep:Sheep"),
         ("solve", "sheep:Sheep"),
         ("eval", "random", "sheep:Sheep", "-n", "1", "--no-baselines"),
-        ("tournament", "random", "first", "-g", "sheep:Sheep", "-n", "1", "--out", "t"),
+        (
+            "bench",
+            "tournament",
+            "random",
+            "first",
+            "-g",
+            "sheep:Sheep",
+            "-n",
+            "1",
+            "--out",
+            "t",
+        ),
     ],
     ids=lambda arguments: arguments[0],
 )

@@ -46,7 +46,7 @@ def planned(script: str, folder: Path, arena_here: Any) -> list[str]:
         reads = {"--resume", "replay", "report", "path/to/model"}  # what a run leaves
         elsewhere = words[0] == "pip" or "=" in words[0]  # or with modules of a clone
         if elsewhere or reads & set(words) or "credit" in words[1:3]:
-            continue  # the tests of `arena credit` and `arena audit credit` take seconds
+            continue  # the tests of `arena credit` and `arena credit audit` take seconds
         assert words[0] == "arena"
         words = ["random" if word.startswith("lm:") else word for word in words]
         pairs = zip(["", *words], words, strict=False)

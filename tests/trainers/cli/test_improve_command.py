@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from arena_trainers.runs.recipe import read_overrides, text_or_file
+from arena_trainers.runs.recipe import load_recipe, read_overrides
 
 ROOT = Path(__file__).parents[3]
 endpoint_of = runpy.run_path(str(ROOT / "tests" / "endpoint.py"))
@@ -77,7 +77,7 @@ def test_models_behind_an_endpoint_play_and_propose_within_a_budget(
                 tmp_path / "run",
                 "--json",
             ),
-            *("--max-tokens", "1000000", "--persona", "Old."),
+            *("--max-tokens", "1000000", "--prompt", "persona=Old."),
         )
         asked = [body["messages"][0]["content"] for body in server.requests]
     assert done.returncode == 0, done.stderr
@@ -105,8 +105,8 @@ def test_models_behind_an_endpoint_play_and_propose_within_a_budget(
             "want one policy, got 'past:runs/a'",
         ),
         (
-            ("random", "kuhn_poker", "--out", "a", "--persona", "@none.txt"),
-            "want --persona @FILE with a text, got '@none.txt'",
+            ("random", "kuhn_poker", "--out", "a", "--prompt", "persona=@none.txt"),
+            "want --prompt persona=@FILE with a text, got '@none.txt'",
         ),
     ],
 )
@@ -119,11 +119,20 @@ def test_mistakes_are_one_sentence(arguments, sentence, arena_here, tmp_path):
 
 def test_a_persona_is_a_text_or_a_file(tmp_path):
     (tmp_path / "text.txt").write_text("Stand from 17.\n")
-    assert text_or_file(f"@{tmp_path}/text.txt") == "Stand from 17."
-    assert text_or_file("You are bold.") == "You are bold."
-    assert text_or_file(None) is None
-    overrides = read_overrides(["--persona", f"@{tmp_path}/text.txt"])
-    assert overrides == {"persona": "Stand from 17."}
+    for persona, text in (
+        (f"@{tmp_path}/text.txt", "Stand from 17."),
+        ("You: bold.", "You: bold."),
+    ):
+        overrides = read_overrides(["--prompt", f"persona={persona}"])
+        assert overrides == {"persona": text}
+
+
+def test_a_recipe_reads_no_file_into_prompts(tmp_path):
+    """A stranger's recipe could show a secret to a model."""
+    (tmp_path / "secret.txt").write_text("secret")
+    persona = f"@{tmp_path}/secret.txt"
+    (tmp_path / "recipe.yaml").write_text(f"prompt: {{persona: '{persona}'}}")
+    assert load_recipe(str(tmp_path / "recipe.yaml")) == {"persona": persona}
 
 
 def test_a_folder_with_other_things_is_refused(tmp_path, arena_here) -> None:
@@ -134,3 +143,33 @@ def test_a_folder_with_other_things_is_refused(tmp_path, arena_here) -> None:
     assert done.returncode == 2
     assert "texts.jsonl" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+
+
+def test_two_roles_improve_in_turn(tmp_path, monkeypatch, arena_here):
+    page = (ROOT / "docs" / "howto.md").read_text(encoding="utf-8")
+    name, text = re.search(
+        r"cat > (my_player.py) <<'END'\n(.*?)END\n", page, re.S
+    ).groups()
+    (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    section = page.partition("Roles such as attacker")[2]
+    script = re.search(r"```sh\n(.*?)```", section, re.S)[1].replace("\\\n", " ")
+    first, second = (shlex.split(line)[1:] for line in script.splitlines())
+    (tmp_path / "runs/openings").mkdir(parents=True)
+    rule = '- If you read "You are player_0": begin with bet (mean'
+    (tmp_path / "runs/openings/text.txt").write_text(rule)
+    for command, seat in ((first, 0), (second, 1)):
+        done = arena_here(*command, "--candidates", "1", "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        folder = tmp_path / command[command.index("--out") + 1]
+        lines = (folder / "round-01/play.jsonl").read_text().splitlines()
+        turns = [turn for line in lines for turn in json.loads(line)["turns"]]
+        assert {t["seat"] for t in turns if ", text 0" in t["policy"]} == {seat}
+    others = [turn for turn in turns if turn["seat"] == 0]
+    assert all(turn["messages"][0]["content"].startswith(rule) for turn in others)
+    assert all(
+        turn["reply"] == "<answer>bet</answer>" for turn in others if not turn["index"]
+    )
+    own = [turn for turn in turns if turn["seat"] == 1]
+    assert not any(rule in turn["messages"][0]["content"] for turn in own)
+    sys.modules.pop("my_player", None)

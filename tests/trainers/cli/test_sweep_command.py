@@ -11,7 +11,7 @@ from arena_trainers.cli.sweep import _grid, _train_once
 
 @pytest.fixture
 def shown(arena_here):
-    return lambda *arguments: arena_here("sweep", "kuhn-tiny", *arguments)
+    return lambda *arguments: arena_here("bench", "sweep", "kuhn-tiny", *arguments)
 
 
 def finished(folder, value):
@@ -83,7 +83,7 @@ def test_a_folder_of_another_sweep_is_refused(tmp_path, shown):
 def test_a_dry_run_prints_the_plans_alone(tmp_path, shown):
     folder = tmp_path / "new"
     options = ("--vary", "credit=mars", "--output-dir", folder, "--seeds", 1)
-    done = shown(*options, "--num_layers", 1, "--dry-run")
+    done = shown(*options, "--tiny.num_layers", 1, "--dry-run")
     assert done.returncode == 0
     assert done.stdout.count("refused on this machine") == 1
     assert not folder.exists()

@@ -1,4 +1,4 @@
-"""`arena tournament`, called as a user would."""
+"""`arena bench tournament`, called as a user would."""
 
 import csv
 import io
@@ -25,7 +25,7 @@ ARENA = [sys.executable, "-m", "arena_trainers"]
 
 
 def arena(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [*ARENA, "tournament", *arguments]
+    command = [*ARENA, "bench", "tournament", *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, **options
     )
@@ -36,7 +36,9 @@ def test_a_tournament_writes_results_summary_and_picture(
 ) -> None:
     out = tmp_path / "new" / "run"
     arguments = ("random", "first", "-g", "mini_hanabi", "-g", "tic_tac_toe", "-n", "6")
-    done = arena_here("tournament", *arguments, "--seed", "2", "--out", str(out))
+    done = arena_here(
+        "bench", "tournament", *arguments, "--seed", "2", "--out", str(out)
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(p.name for p in out.iterdir()) == [
         "matrix.png",
@@ -62,7 +64,7 @@ def test_a_tournament_writes_results_summary_and_picture(
         assert text in done.stdout
     assert "Forfeits" not in done.stdout
     options = ("--seed", "2", "--out", str(out), "--json")
-    again = arena_here("tournament", *arguments, *options)
+    again = arena_here("bench", "tournament", *arguments, *options)
     assert (again.returncode, json.loads(again.stdout)) == (0, summary)
 
 
@@ -71,7 +73,7 @@ def test_a_csv_has_the_ranking_of_games_with_parameters(
 ) -> None:
     words = ("random", "constant:1", "-g", "kuhn_poker", "-g", "nim", "-n", "4")
     options = ("-p", "kuhn_poker.num_players=3", "--out", str(tmp_path), "--csv")
-    done = arena_here("tournament", *words, *options)
+    done = arena_here("bench", "tournament", *words, *options)
     assert (done.returncode, done.stderr) == (0, "")
     records = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [(r["game"], r["rank"]) for r in records[::2]] == [
@@ -107,7 +109,7 @@ def test_a_csv_has_the_ranking_of_games_with_parameters(
 def test_mistakes_are_one_sentence_and_status_2(
     tmp_path: Path, arguments: list[str], sentence: str, arena_here: Any
 ) -> None:
-    done = arena_here("tournament", *arguments, "--out", str(tmp_path / "run"))
+    done = arena_here("bench", "tournament", *arguments, "--out", str(tmp_path / "run"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {sentence}")
     assert len(done.stderr.splitlines()) == 1
@@ -115,7 +117,7 @@ def test_mistakes_are_one_sentence_and_status_2(
 
 
 def test_a_tournament_without_a_folder_says_what_to_write(arena_here: Any) -> None:
-    done = arena_here("tournament", "random", "cfr", "-g", "nim")
+    done = arena_here("bench", "tournament", "random", "cfr", "-g", "nim")
     assert done.returncode == 2
     assert done.stderr == (
         "error: want --out DIR, the folder of the results; add --out runs/a\n"
@@ -125,7 +127,16 @@ def test_a_tournament_without_a_folder_says_what_to_write(arena_here: Any) -> No
 def test_a_folder_of_another_tournament_is_refused(
     tmp_path: Path, arena_here: Any
 ) -> None:
-    arguments = ("tournament", "random", "first", "-g", "nim", "--out", str(tmp_path))
+    arguments = (
+        "bench",
+        "tournament",
+        "random",
+        "first",
+        "-g",
+        "nim",
+        "--out",
+        str(tmp_path),
+    )
     assert arena_here(*arguments, "-n", "2").returncode == 0
     done = arena_here(*arguments, "-n", "3")
     assert done.returncode == 2
@@ -153,7 +164,7 @@ def test_an_endpoint_that_never_replies_is_an_error(
     tmp_path: Path, arena_here: Any
 ) -> None:
     dead = "api:m@http://127.0.0.1:9/v1#max_retries=0"
-    words = ("tournament", "random", dead, "-g", "nim", "-n", "2")
+    words = ("bench", "tournament", "random", dead, "-g", "nim", "-n", "2")
     done = arena_here(*words, "--out", str(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: 4 of 4 episodes were lost (m@http")
@@ -167,7 +178,16 @@ def test_control_c_stops_and_the_same_command_goes_on(
     tmp_path: Path, arena_here: Any
 ) -> None:
     results = tmp_path / "results.jsonl"
-    words = ["tournament", "random", "mcts:100", "-g", "connect_four", "-n", "8"]
+    words = [
+        "bench",
+        "tournament",
+        "random",
+        "mcts:100",
+        "-g",
+        "connect_four",
+        "-n",
+        "8",
+    ]
     words += ["--out", str(tmp_path)]
     process = subprocess.Popen(
         [*ARENA, *words],
@@ -192,7 +212,7 @@ def test_control_c_stops_and_the_same_command_goes_on(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("tournament", "random", "first", "-g", "nim", "-n", "5", "--out"),
+        ("bench", "tournament", "random", "first", "-g", "nim", "-n", "5", "--out"),
         ("eval", "random", "nim", "-n", "5", "--out"),
     ],
 )
@@ -214,11 +234,12 @@ def test_a_bar_is_drawn_on_a_terminal_only(
 
 def test_help_shows_how(arena_here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    done = arena_here("tournament", "--help")
+    done = arena_here("bench", "tournament", "--help")
     assert done.returncode == 0
     lines = [line.strip() for line in done.stdout.splitlines()]
-    assert "arena tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a" in (
-        lines
+    assert (
+        "arena bench tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a"
+        in (lines)
     )
     assert "-g, --games GAME,GAME" in done.stdout
 
@@ -226,7 +247,7 @@ def test_help_shows_how(arena_here: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_person_enters_stops_and_comes_back(
     tmp_path: Path, arena_here: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ["tournament", "human", "random", "-g", "kuhn_poker", "-n", "2"]
+    words = ["bench", "tournament", "human", "random", "-g", "kuhn_poker", "-n", "2"]
     words += ["--out", str(tmp_path / "out"), "--json"]
     monkeypatch.setattr(sys, "stdin", Terminal("bet\n" * 2))
     stopped = arena_here(*words)

@@ -7,6 +7,7 @@ import yaml
 
 from arena_trainers.checkpoint import files_of, write_manifest
 from arena_trainers.runs.folder import read_run, write_config
+from arena_trainers.runs.mappings import nested
 from arena_trainers.runs.recipe import load_recipe
 
 REFUSED = "one command at a time, but process 7 on host goes on with it"
@@ -18,7 +19,7 @@ def run_folder(path, settings):
     checkpoint.mkdir(parents=True)
     (checkpoint / "trainer_state.json").write_text(json.dumps({"global_step": 1}))
     write_manifest(checkpoint, files_of(checkpoint), processes=1)
-    write_config(path, yaml.safe_dump(settings))
+    write_config(path, yaml.safe_dump(nested(settings)))
     return path
 
 
@@ -47,7 +48,7 @@ def test_a_second_resume_is_refused_whatever_the_run(
     ("words", "name", "is_folder"),
     [
         ("train --output-dir OUT", "OUT", True),
-        ("sweep kuhn-tiny --vary max_steps=1 --output-dir OUT", "OUT", True),
+        ("bench sweep kuhn-tiny --vary max_steps=1 --output-dir OUT", "OUT", True),
         ("eval random kuhn_poker -n 1 --out OUT.jsonl", "OUT.jsonl", False),
         (
             "compare random constant:0 --games kuhn_poker -n 2 --out OUT.jsonl",
@@ -56,12 +57,12 @@ def test_a_second_resume_is_refused_whatever_the_run(
         ),
         ("play kuhn_poker --out OUT.jsonl", "OUT.jsonl", False),
         (
-            "tournament random constant:0 --games kuhn_poker -n 2 --out OUT",
+            "bench tournament random constant:0 --games kuhn_poker -n 2 --out OUT",
             "OUT/results.jsonl",
             False,
         ),
         ("improve api:m@http://localhost:1/v1 kuhn_poker -n 2 --out OUT", "OUT", True),
-        ("board run random --out OUT.jsonl --suite small", "OUT.jsonl", False),
+        ("bench board run random --out OUT.jsonl --suite small", "OUT.jsonl", False),
     ],
     ids=lambda value: value.split()[0] if isinstance(value, str) else None,
 )

@@ -39,7 +39,16 @@ def test_underscores_and_hyphens_are_alike(arena_here, line):
 
 
 def test_games_are_given_by_commas_or_again(arena_here, tmp_path):
-    words = ["tournament", "random", "first", "-n", "1", "--out", tmp_path / "a"]
+    words = [
+        "bench",
+        "tournament",
+        "random",
+        "first",
+        "-n",
+        "1",
+        "--out",
+        tmp_path / "a",
+    ]
     done = arena_here(*words, "--games", "nim,kuhn_poker(num_players=2)", "-g", "hex")
     assert done.returncode == 0, done.stderr
     assert all(game in done.stdout for game in ("nim", "kuhn_poker", "hex"))
@@ -49,7 +58,9 @@ def test_games_are_given_by_commas_or_again(arena_here, tmp_path):
     ("old", "new"), [("--game", "--games"), ("--episode", "--episodes")]
 )
 def test_an_old_or_misspelt_word_is_told_with_the_right_one(arena_here, old, new):
-    done = arena_here("tournament", "random", "first", old, "nim", "--out", "t")
+    done = arena_here(
+        "bench", "tournament", "random", "first", old, "nim", "--out", "t"
+    )
     assert done.returncode == 2
     assert new in done.stderr
 

@@ -22,8 +22,15 @@ from arena_eval.improve import (
 from arena_eval.improve.proposers import proposal_prompt
 from arena_eval.improve.rows import ROWS, TEXT
 from arena_eval.improve.texts import MAX_TEXT
-from arena_eval.improve.transcripts import choose_episodes, played_by
+from arena_eval.improve.transcripts import (
+    choose_episodes,
+    played_by,
+    transcript_of,
+    with_mistakes,
+)
+from arena_eval.move_values import MoveSolver
 from arena_eval.spending import Budget
+from arena_studio.report.improve_report import improve_page
 from arena_wrappers import (
     FunctionPolicy,
     Policy,
@@ -420,3 +427,32 @@ def test_a_text_policy_passes_on_what_the_policy_can_do():
     )
     assert hasattr(player, "act_async")
     assert (player.prompt.reply_format, player.prompt.persona) == ("boxed", "B")
+
+
+def test_a_round_without_a_new_text_says_what_was_read(tmp_path: Path) -> None:
+    game = make_game("kuhn_poker")
+    always = FunctionPolicy(lambda request: request.wrap("bet"), name="always")
+    run = improvement(
+        tmp_path / "a", policy=always, proposer=OpeningsProposer(game), num_episodes=20
+    )
+    (row,) = kinds_of(run.run(), "proposals")
+    # both seats of 20 seeds; three cards, and what the first player did
+    assert "40 games in 9 situations" in row["reason"]
+    assert "the most here is 1" in row["reason"]
+    (row,) = kinds_of(improvement(tmp_path / "b", "", "").run(), "proposals")
+    assert "wrote 2 texts, 2 of them empty" in row["reason"]
+    assert "wrote 2 texts, 2 of them empty" in improve_page(tmp_path / "b")
+
+
+def test_proposers_read_the_largest_regrets_with_the_better_action() -> None:
+    game = make_game("kuhn_poker")
+    passing = FunctionPolicy(lambda request: request.wrap("pass"), name="passing")
+    episodes = list(play("kuhn_poker", [passing, make_policy("cfr")], range(200)))
+    played = with_mistakes(played_by("passing", episodes), game, MoveSolver())
+    (first, *_) = chosen = choose_episodes(played)
+    assert [each.largest_regret for each in chosen] == sorted(
+        (each.largest_regret for each in played), reverse=True
+    )[: len(chosen)]
+    # folding K to a bet loses 3 against calling
+    assert first.largest_regret == pytest.approx(3, abs=0.1)
+    assert "By exact analysis bet is worth 3 more." in transcript_of(first)

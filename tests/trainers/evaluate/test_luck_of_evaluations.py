@@ -10,8 +10,9 @@ from arena_envs.solvers import expected_returns
 from arena_eval import EvaluationPlan, evaluate, tabular
 from arena_eval.exploit import SHORT
 from arena_eval.fitted_values import bot_values
-from arena_eval.luck import adjusted_mean
-from arena_eval.tables import as_table, caption, records_of
+from arena_eval.luck import adjusted_mean, adjusted_to
+from arena_eval.result_rows import scored_on
+from arena_eval.tables import adjusted_text, as_table, caption, records_of
 from arena_eval.values import check_values, solver_values, values
 from arena_trainers.cli.output import plain
 from arena_wrappers import make_policy
@@ -51,7 +52,7 @@ def test_luck_out_saves_four_fifths_of_the_games_of_kuhn_poker(kuhn):
     rows = {row.seat: row for row in kuhn.rows if row.role == "policy"}
     for seat in (0, 1):
         adjusted = rows[seat].adjusted
-        assert adjusted.games_saved > 4
+        assert adjusted.worth > 4
         assert adjusted.high - adjusted.low < (rows[seat].high - rows[seat].low) / 1.8
         value = exact_return("noisy:0.5(cfr:50)", seat)
         assert adjusted.low < value < adjusted.high
@@ -67,16 +68,16 @@ def test_differences_have_their_luck_out_too(kuhn):
         ]
     )
     assert adjusted.low < value < adjusted.high
-    assert adjusted.games_saved > 1.2
+    assert adjusted.worth > 1.2
 
 
 def test_tables_captions_csv_and_json_have_the_adjusted_means(kuhn):
     text = plain(as_table(kuhn))
-    assert "luck out (95 %)\tgames saved" in text
+    assert "luck out (95 %)\tas good as" in text
     assert "luck out, model in seat 0 against cfr:50: " in caption(kuhn)
     assert "values: solver" in caption(kuhn)
     record = records_of(kuhn, {})[0]
-    assert record["adjusted_games_saved"] > 4
+    assert record["adjusted_worth"] > 4
     assert "adjusted" not in record
     document = json.loads(json.dumps(kuhn.to_dict(), allow_nan=False))
     assert document["rows"][0]["adjusted"]["values"] == "solver"
@@ -89,7 +90,7 @@ def test_corrections_that_do_not_help_are_not_used():
     few = returns[:20]
     assert adjusted_mean(few, noise[:20], (-9, 9), "poor", 0.0) is None
     good = np.column_stack([returns, 0 * returns, 0 * returns])
-    assert adjusted_mean(returns, good, (-9, 9), "good", 0.0).games_saved > 100
+    assert adjusted_mean(returns, good, (-9, 9), "good", 0.0).worth > 100
 
 
 def test_no_luck_is_taken_out_without_values_or_of_an_unknown_name():
@@ -130,7 +131,7 @@ def test_fitted_values_save_games_of_a_model():
         values="bots(max_games=1000)",
     )
     (row,) = found.rows
-    assert row.adjusted.games_saved > 1.3
+    assert row.adjusted.worth > 1.3
     assert row.adjusted.seconds > 0
 
 
@@ -142,3 +143,20 @@ def test_built_in_values_keep_their_promises(name):
 def test_exact_values_refuse_large_games():
     with pytest.raises(ValueError, match="take 'bots'"):
         solver_values(make_game("limit_holdem"), 0, None)
+
+
+def test_equal_adjusted_returns_are_worth_no_number_and_say_so():
+    returns = np.array([1.0, -1.0] * 10)
+    equal = adjusted_to(returns, np.full(20, 0.1), (-1, 1), "exact", 0.0)
+    assert equal.worth is None
+    assert "no spread left" in adjusted_text(equal)
+    rounded = 0.1 + 1e-15 * returns
+    low = adjusted_to(returns, rounded, (-1, 1), "exact", 0.0).low
+    assert low == pytest.approx(equal.low)
+
+
+def test_a_score_is_of_the_mean_with_the_luck_taken_out(kuhn):
+    row = next(row for row in kuhn.rows if row.role == "policy")
+    scaled = scored_on(row, (-1.0, 1.0))
+    assert scaled.score == pytest.approx(50 * (row.adjusted.mean + 1))
+    assert scaled.score_interval[0] == pytest.approx(50 * (row.adjusted.low + 1))

@@ -18,8 +18,9 @@ from arena_eval.intervals import student_interval
 from arena_eval.spending import Budget, read_prices
 from arena_eval.stopping import StopRule
 from arena_eval.tables import caption
-from arena_wrappers import make_policy
+from arena_wrappers import NoReplyError, make_policy
 from arena_wrappers.policies.api import Usage
+from arena_wrappers.policies.protocol import Reply
 
 POKER = {-13: 0.005, -1: 0.6, 1: 0.355, 13: 0.04}
 RARE_LOSS = {0: 0.92, 4: 0.05, -6: 0.03}
@@ -236,3 +237,48 @@ def test_prices_of_another_form_are_refused(tmp_path, text):
 def test_prices_are_read_by_model(tmp_path):
     (tmp_path / "prices.toml").write_text('["org/m"]\nprompt = 2\nreply = 8.5\n')
     assert read_prices(tmp_path / "prices.toml") == {"org/m": (2.0, 8.5)}
+
+
+def test_play_that_a_budget_ended_goes_on_with_its_file_and_a_new_budget(tmp_path):
+    out, numbers = tmp_path / "games.jsonl", []
+    for _ in range(2):
+        policy, rule = Priced("first"), StopRule(budget=Budget(max_tokens=8_000))
+        found = evaluate(
+            policy,
+            "kuhn_poker",
+            num_episodes=2000,
+            stop=rule,
+            out=out,
+            baselines=False,
+        )
+        assert found.has_spent_budget
+        assert "--out" in found.stops[0]
+        numbers.append(found.rows[-1].num_episodes)
+    assert numbers[1] > 1.7 * numbers[0]
+    assert policy.usage.prompt_tokens + policy.usage.completion_tokens <= 8_000
+
+
+def test_equal_policies_are_not_decided_and_the_largest_difference_is_said():
+    rule = StopRule(is_until_decided=True)
+    found = stopped(rule, base=Unknown("constant:1", "base"), num_episodes=60)
+    (line,) = found.stops
+    (difference,) = found.differences
+    most = max(abs(difference.low), abs(difference.high))
+    assert f"not decided: differences above {most:.3g} are excluded" in line
+
+
+class Silent(Unknown):
+    """An endpoint that is down."""
+
+    num_asked = 0
+
+    def act(self, requests):
+        self.num_asked += len(requests)
+        return [Reply("", error="no connection") for _ in requests]
+
+
+def test_play_ends_early_if_nobody_answers():
+    policy = Silent("first", "down")
+    with pytest.raises(NoReplyError, match="no connection"):
+        evaluate(policy, "kuhn_poker", stop=StopRule(half_width=0.1), baselines=False)
+    assert policy.num_asked == 16

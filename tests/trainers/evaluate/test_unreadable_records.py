@@ -62,7 +62,7 @@ def test_compare_ends_with_its_tables_and_names_the_lost(plugins, arena_here, tm
 def test_a_tournament_leaves_out_the_seeds_of_the_lost(plugins, arena_here, tmp_path):
     names = [f"{plugins}:{name}" for name in ("Speaker", "Loser")]
     game = ("-g", f"{plugins}:Forgetful", "-n", "8", "--out", tmp_path / "out")
-    done = arena_here("tournament", *names, *game)
+    done = arena_here("bench", "tournament", *names, *game)
     assert done.returncode == 0
     assert "no figure includes the episodes of their seeds" in done.stderr
     assert "the record cannot be read: action 2" in done.stderr

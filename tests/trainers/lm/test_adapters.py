@@ -218,8 +218,8 @@ def test_the_options_of_the_job_make_the_adapter():
     ("options", "message"),
     [
         ({"lora_r": -1}, "want lora_r of at least 0, got -1"),
-        ({"lora_alpha": 16}, "and lora_r is 0; give a rank: --lora_r 16"),
-        ({"lora_target_modules": ["q_proj"]}, "and lora_r is 0"),
+        ({"lora_alpha": 16}, "and its r is 0; give a rank: --lora r=16"),
+        ({"lora_target_modules": ["q_proj"]}, "and its r is 0"),
         ({"lora_r": 4, "lora_alpha": 0}, "want lora_alpha of at least 1, got 0"),
         ({"lora_r": 4, "lora_target_modules": []}, "want a layer"),
     ],

@@ -134,7 +134,9 @@ def test_a_model_learns_whatever_the_string_is_within(
     assert inner.batch_size == args.rollout_batch_size
     assert chooser.prompt.reply_format == "bare"
     noisy: Any
-    (noisy,) = PolicyOptions(max_new_tokens=3).policies([f"noisy:0.1({spec})"])
+    (noisy,) = PolicyOptions(sampling={"max_new_tokens": 3}).policies(
+        [f"noisy:0.1({spec})"]
+    )
     assert noisy.inner.inner.sampling.max_new_tokens == 3
     nested: Any = make_policy(f"best_of:2({spec}, reward:{reward_folder})", MAKERS)
     assert nested.inner.name == spec

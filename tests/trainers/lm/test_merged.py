@@ -1,4 +1,4 @@
-"""`arena export`: an adapter and its base become one model that plays alike."""
+"""`arena data export`: an adapter and its base become one model that plays alike."""
 
 import json
 from typing import Any
@@ -41,7 +41,7 @@ def adapter(tmp_path, model_folder):
 
 
 def run(monkeypatch, *arguments):
-    monkeypatch.setattr("sys.argv", ["arena", "export", *map(str, arguments)])
+    monkeypatch.setattr("sys.argv", ["arena", "data", "export", *map(str, arguments)])
     with pytest.raises(SystemExit) as done:
         cli.main()
     return done.value.code or 0

@@ -29,7 +29,7 @@ def test_a_model_of_the_hub_that_was_downloaded_is_trained_offline(
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache.parent))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.chdir(tmp_path)
-    options = "--max_steps 1 --rules false --reply_format bare --eval_episodes 4"
+    options = "--max_steps 1 --prompt rules=false --prompt reply_format=bare --callbacks eval_episodes=4"
     options += " --max_completion_length 2 --episodes_per_step 16 --num_generations 8"
     options += " --opponents self,lm:org/little --output-dir run"
     command = ["arena", "train", "--model", "org/little", *options.split()]

@@ -32,13 +32,13 @@ def test_a_noisy_model_replies_as_legally_as_the_bare_one(model_folder):
 
 def test_sampling_options_of_a_command_reach_a_noisy_model(model_folder):
     spec = f"noisy:0.1(noisy:0.2(lm:{model_folder}))"
-    noisy, other, itself = PolicyOptions(max_new_tokens=3).policies(
+    noisy, other, itself = PolicyOptions(sampling={"max_new_tokens": 3}).policies(
         [spec, "minimax", "self"]
     )
     assert inner_model(noisy).sampling.max_new_tokens == 3
     assert (noisy.name, other.name, itself) == (spec, "minimax", "self")
-    with pytest.raises(ValueError, match="--max-new-tokens needs a policy lm:PATH"):
-        PolicyOptions(max_new_tokens=3).policies(["noisy:0.1(random)"])
+    with pytest.raises(ValueError, match="--sampling needs a policy lm:PATH"):
+        PolicyOptions(sampling={"max_new_tokens": 3}).policies(["noisy:0.1(random)"])
 
 
 def test_a_noisy_opponent_in_training_samples_as_its_file_says_on_the_device(

@@ -75,7 +75,7 @@ def test_a_model_without_the_file_is_warned_about(model_folder, copy_of):
     assert caught[0].filename == __file__
     for part in (name, "(", "The first is '", "reply_format='answer', rules=True"):
         assert part in text
-    assert "--reply-format" in text
+    assert "--prompt reply_format=" in text
 
 
 def test_warnings_quote_little_of_a_reply_and_escape_it():
@@ -235,7 +235,14 @@ def test_the_command_line_overrides_what_a_model_brings(
     arguments = ("eval", f"lm:{model_folder}", "kuhn_poker", "-n", "4", "--json")
     code, shown, errors = arena(
         *(capsys, monkeypatch, *arguments, "--no-baselines", "--out", out),
-        *("--reply-format", "boxed", "--max-new-tokens", "5", "--parsing", "strict"),
+        *(
+            "--prompt",
+            "reply_format=boxed",
+            "--sampling",
+            "max_new_tokens=5",
+            "--prompt",
+            "parsing=strict",
+        ),
     )
     assert code == 0
     (text,) = json.loads(shown)["warnings"]  # stays a document
@@ -253,11 +260,14 @@ def test_a_person_is_told_that_the_opponent_replies_invalidly(
 ):
     out = tmp_path / "log.jsonl"
     arguments = ("play", "kuhn_poker", "-a", f"lm:{model_folder}", "--seat", 1)
-    for option in ((), ("--reply-format", "answer", "--parsing", "strict")):
+    for option in (
+        (),
+        ("--prompt", "reply_format=answer", "--prompt", "parsing=strict"),
+    ):
         monkeypatch.setattr(sys, "stdin", io.StringIO("bet\n" * 2))
         code, shown, errors = arena(
             *(capsys, monkeypatch, *arguments, *option),
-            *("--seed", 3, "--temperature", "0.1", "--out", out),
+            *("--seed", 3, "--sampling", "temperature=0.1", "--out", out),
         )
         assert code == 0
     assert "player_0 forfeits: format" in shown
@@ -273,11 +283,11 @@ def test_a_person_is_told_that_the_opponent_replies_invalidly(
     ("options", "sentence"),
     [
         (
-            ["--temperature", "0.5"],
-            "--temperature needs a policy lm:PATH, api:MODEL or vllm:URL, got random",
+            ["--sampling", "temperature=0.5"],
+            "--sampling needs a policy lm:PATH, api:MODEL or vllm:URL, got random",
         ),
-        (["--history", "all"], "unknown history 'all'"),
-        (["--on-invalid", "raise"], "unknown --on-invalid 'raise'"),
+        (["--prompt", "history=all"], "unknown history 'all'"),
+        (["--prompt", "on_invalid=raise"], "unknown on_invalid 'raise'"),
     ],
 )
 def test_options_that_cannot_hold_are_refused(options, sentence, capsys, monkeypatch):

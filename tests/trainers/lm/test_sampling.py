@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.backends.random_numbers import uniform
+from arena_trainers.lm.backends.random_numbers import seeds_of, uniform
 from arena_trainers.lm.backends.sampling import SeededSampler, draw_tokens
 
 LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0, 0.5])
@@ -29,7 +29,8 @@ def test_frequencies_are_those_of_the_softmax():
 
 def test_numbers_have_the_moments_of_the_uniform_distribution():
     """Mean 1/2 and variance 1/12, within 4 standard errors of 200,000 numbers."""
-    numbers = torch.cat([uniform(torch.arange(1000)[:, None], t) for t in range(200)])
+    seeds = seeds_of(range(1000))
+    numbers = np.concatenate([uniform(seeds, step) for step in range(200)])
     assert float(numbers.min()) >= 0
     assert float(numbers.max()) < 1
     assert float(numbers.mean()) == pytest.approx(1 / 2, abs=0.0026)
@@ -37,19 +38,18 @@ def test_numbers_have_the_moments_of_the_uniform_distribution():
 
 
 def test_numbers_of_neighbouring_seeds_and_steps_are_uncorrelated():
-    seeds = torch.arange(300)[:, None]
-    numbers = torch.cat([uniform(seeds, step) for step in range(300)], dim=1)
+    seeds = seeds_of(range(300))
+    numbers = np.stack([uniform(seeds, step) for step in range(300)], axis=1)
     for a, b in ((numbers[1:], numbers[:-1]), (numbers[:, 1:], numbers[:, :-1])):
-        correlation = torch.corrcoef(torch.stack([a.ravel(), b.ravel()]))[0, 1]
+        correlation = np.corrcoef(a.ravel(), b.ravel())[0, 1]
         assert abs(float(correlation)) < 0.015  # 4.5 standard errors of 90,000 pairs
 
 
 def test_a_row_does_not_depend_on_the_rows_beside_it():
-    alone = uniform(torch.tensor([[7]]), step=2)
-    among = uniform(torch.tensor([[1], [7], [9]]), step=2)
-    assert torch.equal(alone[0], among[1])
+    alone, among = (uniform(seeds_of(seeds), step=2) for seeds in ([7], [1, 7, 9]))
+    assert alone[0] == among[1]
     weights = torch.rand(64, 3000, generator=torch.Generator().manual_seed(0))
-    numbers = uniform(torch.arange(64)[:, None], step=0)
+    numbers = torch.from_numpy(uniform(seeds_of(range(64)), step=0))[:, None]
     apart = [draw_tokens(weights[i : i + 1], numbers[i : i + 1]) for i in range(64)]
     assert torch.equal(torch.cat(apart), draw_tokens(weights, numbers))
 
@@ -83,7 +83,7 @@ def test_a_likely_token_among_many_unlikely_ones_has_its_share():
     """One token of 1/2 beside 49,151 alike ones: 4 standard errors of 4,000 draws."""
     weights = torch.full((1, 49152), 1.0)
     weights[0, 20_000] = 49151.0
-    numbers = uniform(torch.arange(4000)[:, None], step=0)
+    numbers = torch.from_numpy(uniform(seeds_of(range(4000)), step=0))[:, None]
     found = torch.cat([draw_tokens(weights, n) for n in numbers.split(1)])
     assert int((found == 20_000).sum()) == pytest.approx(2000, abs=127)
     assert float(found.double().mean()) == pytest.approx(22288, abs=660)

@@ -99,8 +99,21 @@ def test_what_is_no_server_is_refused_in_a_sentence(server):
 
 def test_commands_take_endpoints_and_their_sampling(server, arena_here, tmp_path):
     names = [f"vllm:{server.url}", f"api:m@{server.url}#reply_format=bare"]
-    options = ["-n", "4", "--temperature", "0.5", "--max-new-tokens", "3"]
-    options += ["--reply-format", "bare", "--no-baselines", "--out", tmp_path / "log"]
+    options = [
+        "-n",
+        "4",
+        "--sampling",
+        "temperature=0.5",
+        "--sampling",
+        "max_new_tokens=3",
+    ]
+    options += [
+        "--prompt",
+        "reply_format=bare",
+        "--no-baselines",
+        "--out",
+        tmp_path / "log",
+    ]
     ran = arena_here("eval", names[0], "kuhn_poker", "--against", names[1], *options)
     assert ran.returncode == 0, ran.stderr
     episodes = list(read_episodes(tmp_path / "log"))

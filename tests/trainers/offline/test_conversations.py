@@ -83,7 +83,7 @@ def talked():
 def test_rows_of_episodes_have_the_same_tokens_whoever_encodes_them(
     name, talked, chat, tmp_path
 ):
-    """By `arena data --model`, or without it by the trainer; refused replies stay untrained."""
+    """By `arena data select --model`, or without it by the trainer; refused replies stay untrained."""
     rows = select(name, talked).rows
     path, tokens = tmp_path / "rows.parquet", tmp_path / "tokens.parquet"
     write_rows(rows_to_dataset(rows), path)

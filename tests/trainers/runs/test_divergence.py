@@ -107,11 +107,11 @@ def test_every_trainer_stops(kind):
 
 def test_a_run_on_rows_ends_with_what_to_do(arena_here, tmp_path, kuhn_env):
     write_episodes(tmp_path / "e.jsonl", play(kuhn_env, "random", range(9)))
-    words = ["data", "e.jsonl", "--select", "wins", "--model", "tiny", "--out"]
+    words = ["data", "select", "e.jsonl", "--by", "wins", "--model", "tiny", "--out"]
     assert arena_here(*words, "r.parquet", cwd=tmp_path).returncode == 0
     words = ["--trainer", "sft", "--data", "r.parquet", "--learning_rate", "1e38"]
-    words += ["--hidden_size", 16, "--num_layers", 1, "--evaluate_every", 0]
-    words += ["--eval_episodes", 4, "--max_steps", 4, "--save_steps", 3]
+    words += ["--tiny.hidden_size", 16, "--tiny.num_layers", 1, "--evaluate_every", 0]
+    words += ["--callbacks.eval_episodes", 4, "--max_steps", 4, "--save_steps", 3]
     done = arena_here("train", *words, "--output-dir", "run", cwd=tmp_path)
     assert done.returncode == 1
     assert "error: training has diverged at step 2: got the loss nan" in done.stderr

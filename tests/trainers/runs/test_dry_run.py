@@ -13,7 +13,11 @@ from arena_trainers.lm import adapters, lora_config
 from arena_trainers.lm.adapters import count_weights
 from arena_trainers.runs import load_recipe, recipes
 from arena_trainers.runs.checks import dry_run, memory
-from arena_trainers.runs.checks.dry_run import known_config, plan_lines
+from arena_trainers.runs.checks.dry_run import (
+    check_patience,
+    known_config,
+    plan_lines,
+)
 from arena_trainers.runs.checks.machine import GPUS, Machine, machine_of
 from arena_trainers.runs.checks.step_size import StepSize
 from arena_trainers.runs.recipe import FRONT
@@ -174,6 +178,16 @@ def test_play_that_outlasts_the_patience_of_processes_is_refused():
     assert "as play of a batch" not in " ".join(lines("qwen3-0.6b", **one))
 
 
+def test_a_run_of_several_processes_plans_their_waits_before_it_begins(monkeypatch):
+    settings = load_recipe("qwen3-0.6b") | {"ddp_timeout": 5}
+    check_patience(settings)  # one process
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    settings["machine"] = {"gpus": 2, "memory": 80}
+    with pytest.raises(ValueError, match="want ddp_timeout of at least"):
+        check_patience(settings)
+    check_patience(settings | {"ddp_timeout": 100_000})
+
+
 def test_rows_of_conversations_hold_all_replies_of_their_seat():
     """Kuhn poker: a seat replies once or twice; 1,000 tokens each, as far as random play is shorter."""
     given = {"layout": "trajectory", "history": "transcript", "games": ["kuhn_poker"]}
@@ -265,7 +279,7 @@ def test_the_plan_counts_whole_models_of_roles_and_what_is_free(monkeypatch):
 
 
 def test_the_command_takes_options_and_says_what_is_wrong(arena_here, tmp_path):
-    done = arena_here("train", "--dry-run", "--num_layers", "1", cwd=tmp_path)
+    done = arena_here("train", "--dry-run", "--tiny.num_layers", "1", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "38,752; trained: all" in done.stdout
     other = [*("train", "qwen3-0.6b", "--dry-run"), "--max_steps", "7"]
@@ -287,7 +301,7 @@ def test_the_command_takes_options_and_says_what_is_wrong(arena_here, tmp_path):
         (["--games", "khun_poker", "--dry-run"], "did you mean 'kuhn_poker"),
         (["--learning_rat", "1", "--dry-run"], "did you mean 'learning_rate'?"),
         (["spiral", "--num_iterations", "0", "--dry-run"], "num_iterations of at least 1"),
-        (["qwen3-4b", "--lora_target_modules", "fc", "--dry-run"], "{'fc'} not found in"),
+        (["qwen3-4b", "--lora.target_modules", "fc", "--dry-run"], "{'fc'} not found in"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence(arguments, message, arena_here, tmp_path):

@@ -8,6 +8,7 @@ import torch
 from rich.console import Console
 from transformers import AutoModelForCausalLM, TrainerControl
 
+from arena_studio.report.collapse import CollapseLimits
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import (
     NASH_CONV,
@@ -19,7 +20,6 @@ from arena_trainers.runs import (
 )
 from arena_trainers.runs.callbacks.against_start import score_against
 from arena_trainers.runs.callbacks.best import START_SCORE
-from arena_trainers.runs.callbacks.collapse import CollapseWarnings
 from arena_trainers.runs.callbacks.patience import Patience
 from arena_trainers.train import GamePlan
 from arena_wrappers import RandomPolicy, make_policy
@@ -153,7 +153,8 @@ def figures(entropy=1.0, legal=0.9, tokens=10.0, score=0.0):
     ],
 )
 def test_each_figure_is_warned_of_when_it_crosses_its_limit(change, message):
-    watcher = CollapseWarnings(print, before=[figures()])
+    watcher = CollapseLimits()
+    assert watcher.new_warnings(figures()) == []
     assert watcher.new_warnings(figures(0.11, 0.71, 19.9, -0.19)) == []
     (said,) = watcher.new_warnings(figures(**change))
     assert said.startswith(message)

@@ -25,16 +25,31 @@ from arena_trainers.cli import main as cli
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs import closing_lines, load_recipe, read_metrics
 from arena_trainers.runs.folder import read_config
+from arena_trainers.runs.mappings import nested
 from arena_trainers.runs.results.files import NUM_GROUPS
 from arena_trainers.train import GamePlan
 from arena_wrappers import PromptOptions, read_episodes, replay
 
-SMALL = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "20"]
-SMALL += ["--warm_start_episodes", "200"]
+SMALL = [
+    "--tiny.hidden_size",
+    "16",
+    "--tiny.num_layers",
+    "1",
+    "--warm_start.steps",
+    "20",
+]
+SMALL += ["--warm_start.episodes", "200"]
 SMALL += ["--episodes_per_step", "8", "--max_steps", "4", "--save_steps", "2"]
 SMALL += ["--num_generations", "2", "--credit_args", "{}"]
-SMALL += ["--evaluate_every", "2", "--logging_steps", "2", "--eval_episodes", "20"]
-SMALL += ["--saved_groups", "0"]  # nor a report, which takes a second
+SMALL += [
+    "--evaluate_every",
+    "2",
+    "--logging_steps",
+    "2",
+    "--callbacks.eval_episodes",
+    "20",
+]
+SMALL += ["--callbacks.saved_groups", "0"]  # nor a report, which takes a second
 
 EXACT = ["--credit", "counterfactual", "--critic", "exact"]
 
@@ -63,7 +78,15 @@ def counted_run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for kind, name in ((KuhnPoker, "__init__"), (LMPolicy, "action_probs")):
             patch.setattr(kind, name, counted(getattr(kind, name)))
-        options = [*SMALL, "--saved_groups", 2, "--seed", 1, "--output-dir", folder]
+        options = [
+            *SMALL,
+            "--callbacks.saved_groups",
+            2,
+            "--seed",
+            1,
+            "--output-dir",
+            folder,
+        ]
         assert arena(patch, "train", *options) == 0
     return folder, calls
 
@@ -259,7 +282,7 @@ def test_the_config_of_a_run_repeats_it_also_if_it_is_stopped_and_resumed(
 def test_nash_conv_is_logged_when_it_is_measured(tmp_path, monkeypatch):
     """Also between the steps that are logged otherwise."""
     options = [*SMALL, "--logging_steps", 2, "--evaluate_every", 1, "--max_steps", 2]
-    options += ["--warm_start_steps", 0]
+    options += ["--warm_start.steps", 0]
     folder = tmp_path / "run"
     assert arena(monkeypatch, "train", *options, "--output-dir", folder) == 0
     records = read_metrics(folder / "metrics.jsonl")
@@ -273,9 +296,9 @@ def test_a_transcript_of_a_recipe_with_options_has_no_exact_evaluation(
 ):
     """Enumeration prompts states, and a transcript is more than a state."""
     recipe = tmp_path / "mine.yaml"
-    recipe.write_text(yaml.safe_dump(load_recipe("kuhn-tiny") | {"seed": 5}))
+    recipe.write_text(yaml.safe_dump(nested(load_recipe("kuhn-tiny") | {"seed": 5})))
     folder = tmp_path / "run"
-    options = [*SMALL, "--history", "transcript", "--max-steps=1"]
+    options = [*SMALL, "--prompt.history", "transcript", "--max-steps=1"]
     options += ["--output-dir", folder]
     assert arena(monkeypatch, "train", recipe, *options) == 0
     results = json.loads((folder / "results.json").read_text())
@@ -289,8 +312,15 @@ def test_a_transcript_of_a_recipe_with_options_has_no_exact_evaluation(
 def test_a_given_model_is_trained_by_its_own_recipe(run_folder, tmp_path, monkeypatch):
     """No imitation and a small learning rate: a pretrained model keeps what it knows."""
     folder = tmp_path / "run"
-    options = ["--model", run_folder / "model", "--max_steps", 1, "--rules", "false"]
-    options += ["--reply_format", "bare", "--max_completion_length", 2]
+    options = [
+        "--model",
+        run_folder / "model",
+        "--max_steps",
+        1,
+        "--prompt.rules",
+        "false",
+    ]
+    options += ["--prompt.reply_format", "bare", "--max_completion_length", 2]
     assert arena(monkeypatch, "train", *options, "--output-dir", folder) == 0
     saved = yaml.safe_load((folder / "config.yaml").read_text())
     assert saved["learning_rate"] == 1e-6
@@ -386,14 +416,14 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--seed", "one"], "want int as seed, got 'one'"),
         (["--seed", "1.5"], "want int as seed, got 1.5"),
         (["--seed", "-1"], "want seed from 0 to 2**32 - 1, got -1"),
-        (["--reply_format", "bear"], "did you mean 'bare'"),
+        (["--prompt.reply_format", "bear"], "did you mean 'bare'"),
         (["--seed"], "option --seed lacks a value"),
         (["no_such.yaml"], "want a recipe file, found none at 'no_such.yaml'"),
         (["--model", "no/such/folder"], "want a folder with a saved model"),
-        (["--hidden_size", "-3"], "want hidden_size of at least 4, got -3"),
+        (["--tiny.hidden_size", "-3"], "want hidden_size of at least 4, got -3"),
         (["--resume", "no/such/run"], "want a run folder to resume"),
         (["--credit", "mras"], "did you mean 'mars'"),
-        (["--rules", "perhaps"], "want bool as rules, got 'perhaps'"),
+        (["--prompt.rules", "perhaps"], "want bool as rules, got 'perhaps'"),
         (["--games", "[kuhn_poker"], "--games is not YAML"),
         (["--games", "[]"], "want games as a list of ids or dicts, got []"),
         (["--games", "[3]"], "want a game as id or dict"),
@@ -425,8 +455,8 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--learning_rate", "nan"], "want learning_rate of at least 0, got nan"),
         (["--max_completion_length", "0"], "max_completion_length"),
         (["--loss_type", "foo"], "want loss_type from"),
-        (["--warm_start_episodes", "0"], "want warm_start_episodes of at least 1"),
-        (["--warm_start_teacher", "cfrr"], "no policy 'cfrr'; did you mean 'cfr"),
+        (["--warm_start.episodes", "0"], "want warm_start_episodes of at least 1"),
+        (["--warm_start.teacher", "cfrr"], "no policy 'cfrr'; did you mean 'cfr"),
         (
             ["--max_tokens_per_forward", "0"],
             "want max_tokens_per_forward of at least 1",
@@ -537,8 +567,8 @@ def test_an_edited_config_is_refused_with_the_difference(
     run_folder, tmp_path, monkeypatch, capfd, name
 ):
     folder = of_step(run_folder, tmp_path / "run", 2)
-    settings = yaml.safe_load((folder / "config.yaml").read_text())
-    (folder / "config.yaml").write_text(yaml.safe_dump({**settings, name: 7}))
+    settings = read_config(folder)
+    (folder / "config.yaml").write_text(yaml.safe_dump(nested({**settings, name: 7})))
     assert arena(monkeypatch, "train", "--resume", folder) == 2
     error = capfd.readouterr().err
     assert f"run wrote it: {name} is 7, was {settings[name]!r}; a resumed" in error
@@ -550,7 +580,7 @@ def test_an_edited_config_is_refused_with_the_difference(
 
 def test_a_run_need_not_measure_its_start(arena_here, tmp_path):
     run = tmp_path / "run"
-    options = [*SMALL, "--measure_start", "false", "--output-dir", run]
+    options = [*SMALL, "--callbacks.measure_start", "false", "--output-dir", run]
     assert arena_here("train", *options).returncode == 0
     results = json.loads((run / "results.json").read_text())
     assert results["nash_conv"]["warm_start"] is None

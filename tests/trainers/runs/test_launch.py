@@ -88,9 +88,15 @@ def free_port():
         return free.getsockname()[1]
 
 
+AHEAD = {"asynchronous": {"max_staleness": 1}, "max_steps": 4}
+
+
 @pytest.mark.slow
-def test_one_command_trains_with_a_server_and_two_processes(model_folder, tmp_path):
-    settings = settings_of(model_folder, free_port())
+@pytest.mark.parametrize("options", [{}, AHEAD])
+def test_one_command_trains_with_a_server_and_two_processes(
+    model_folder, tmp_path, options
+):
+    settings = settings_of(model_folder, free_port()) | options
     recipe, run, said = tmp_path / "recipe.yaml", tmp_path / "run", []
     recipe.write_text(json.dumps(settings))
     job, args = read_options(settings)
@@ -102,7 +108,12 @@ def test_one_command_trains_with_a_server_and_two_processes(model_folder, tmp_pa
     assert "--tensor-parallel-size 1" in log.read_text()
     lines = (run / "metrics.jsonl").read_text().splitlines()
     logged = [json.loads(line) for line in lines]
-    assert [r["step"] for r in logged if "loss" in r][-1] == 2
+    steps = [record for record in logged if "loss" in record]
+    assert [record["step"] for record in steps] == [
+        *range(1, settings["max_steps"] + 1)
+    ]
+    staleness = [record.get("arena/asynchronous/staleness") for record in steps]
+    assert staleness == ([0, 1, 1, 1] if options else [None, None])
     results = json.loads((run / "results.json").read_text())
     (outcome,) = results["outcomes"].values()
     assert [s["num_episodes"] for s in outcome["stages"][1:]] == [6, 6]

@@ -115,7 +115,7 @@ def test_a_model_that_plays_nothing_legal_is_warned_of_with_a_reply(args):
     text = legal_warning(plan.name, episodes, JobConfig(model="some/model"), args)
     assert "0.0% of 4 replies in kuhn_poker are legal" in text
     assert r"'I \x1b fold'" in text
-    for option in ("--warm_start_steps 100", "--rules true"):
+    for option in ("--warm_start steps=100", "--prompt rules=true"):
         assert option in text
     assert "--show_legal_actions" not in text  # it is on
     assert "--parsing" not in text  # it is tolerant
@@ -315,8 +315,8 @@ def test_the_end_says_why_there_are_no_training_episodes(args, tmp_path):
     ("on_invalid", "words"),
     [
         ("forfeit", ""),
-        ("random", " --on-invalid random"),
-        ("retry", " --on-invalid retry --max-retries 5"),
+        ("random", " --prompt on_invalid=random"),
+        ("retry", " --prompt on_invalid=retry --prompt max_retries=5"),
     ],
 )
 def test_the_closing_lines_repeat_the_limit_of_turns_and_the_referee(
@@ -396,7 +396,7 @@ def test_a_large_game_is_not_measured_exactly_unless_that_is_asked_for(args):
     assert meter.game is None
     assert meter.exact_note(RandomPolicy(), 10) == (
         "exact NashConv of tic_tac_toe, 4,520 information states: not measured; "
-        "--exact_states 4520 measures it"
+        "--callbacks exact_states=4520 measures it"
     )
     meter.measure("before self-play", RandomPolicy())
     assert meter.stages[-1].nash_conv is None
@@ -425,6 +425,6 @@ def test_an_exact_measure_that_takes_long_is_announced(args, monkeypatch):
     meter = GameMeter(GamePlan("leduc_poker", args), args, 2)
     assert meter.exact_note(Slow(), 5) == (
         "exact NashConv of leduc_poker, 936 information states: about 1,872 s each time, before, "
-        "every 5 steps of and after training; --exact_states 0 measures none"
+        "every 5 steps of and after training; --callbacks exact_states=0 measures none"
     )
     assert meter.exact_note(RandomPolicy(), 5) is None

@@ -15,11 +15,18 @@ from arena_trainers.runs.callbacks.tracking import (
 )
 from arena_wrappers import ScriptedPolicy, play
 
-RUN = [sys.executable, "-m", "arena_trainers", "train", "--hidden_size", "16"]
-RUN += ["--warm_start_episodes", "100"]
-RUN += ["--num_layers", "1", "--warm_start_steps", "5", "--episodes_per_step", "8"]
+RUN = [sys.executable, "-m", "arena_trainers", "train", "--tiny.hidden_size", "16"]
+RUN += ["--warm_start.episodes", "100"]
+RUN += ["--tiny.num_layers", "1", "--warm_start.steps", "5", "--episodes_per_step", "8"]
 RUN += ["--max_steps", "2", "--num_generations", "2", "--credit_args", "{}"]
-RUN += ["--evaluate_every", "0", "--logging_steps", "1", "--eval_episodes", "5"]
+RUN += [
+    "--evaluate_every",
+    "0",
+    "--logging_steps",
+    "1",
+    "--callbacks.eval_episodes",
+    "5",
+]
 
 
 def log_to(name, folder, monkeypatch, **environment):

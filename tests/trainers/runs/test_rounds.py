@@ -23,6 +23,7 @@ from arena_trainers.runs import (
     round_stages,
 )
 from arena_trainers.runs.folder import write_config
+from arena_trainers.runs.mappings import nested
 from arena_trainers.runs.round_stages import write_scores
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train import GamePlan
@@ -239,7 +240,7 @@ def test_a_finished_loop_goes_on_to_more_rounds(arena_here, tmp_path):
     ],
 )
 def test_a_loop_goes_on_with_more_rounds_alone(arena_here, tmp_path, words, message):
-    write_config(tmp_path, yaml.safe_dump(settings()))
+    write_config(tmp_path, yaml.safe_dump(nested(settings())))
     done = arena_here("train", "--resume", tmp_path, *words)
     assert done.returncode == 2
     assert message in done.stderr
@@ -279,9 +280,9 @@ def test_an_edited_config_of_a_loop_is_refused_with_the_difference(
     arena_here, tmp_path, name
 ):
     given = settings() | {"seed": 1}
-    write_config(tmp_path, yaml.safe_dump(given))
+    write_config(tmp_path, yaml.safe_dump(nested(given)))
     edited = overridden(given, {name: 5})
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(edited))
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(nested(edited)))
     done = arena_here("train", "--resume", tmp_path)
     assert done.returncode == 2
     was = {"seed": 1}.get(name, "'1e-2'")
@@ -324,7 +325,7 @@ def test_an_edited_config_of_a_loop_is_refused_with_the_difference(
 def test_bad_rounds_are_refused_before_anything_is_written(
     arena_here, tmp_path, changes, message
 ):
-    (tmp_path / "loop.yaml").write_text(yaml.safe_dump(settings(**changes)))
+    (tmp_path / "loop.yaml").write_text(yaml.safe_dump(nested(settings(**changes))))
     done = arena_here("train", "loop.yaml", "--output-dir", "run", cwd=tmp_path)
     assert done.returncode == 2, done.stdout
     assert message in done.stderr
@@ -342,7 +343,7 @@ def test_revisions_need_trees_or_corrections(tmp_path):
 
 
 def test_options_of_self_play_are_refused_beside_rounds(arena_here, tmp_path):
-    (tmp_path / "loop.yaml").write_text(yaml.safe_dump(settings()))
+    (tmp_path / "loop.yaml").write_text(yaml.safe_dump(nested(settings())))
     words = ["loop.yaml", "--credit", "mars", "--output-dir", "run"]
     done = arena_here("train", *words, cwd=tmp_path)
     assert "a recipe with rounds has no option 'credit'" in done.stderr
@@ -350,7 +351,7 @@ def test_options_of_self_play_are_refused_beside_rounds(arena_here, tmp_path):
 
 def test_the_help_of_a_recipe_with_rounds_lists_the_options_that_it_takes(arena_here):
     told = arena_here("train", "kuhn-dagger", "--help").stdout
-    assert "--warm_start_steps" in told
+    assert "--warm_start steps=" in told
     assert "--episodes_per_step" not in told
     assert "solver_replies" in told
 
@@ -379,7 +380,7 @@ def test_a_loop_ends_when_its_score_stops_rising(arena_here, tmp_path):
         train={"trainer": "dpo", "learning_rate": 0.0},
     )
     given |= {"warm_start_steps": 20, "warm_start_episodes": 50}
-    (tmp_path / "loop.yaml").write_text(yaml.safe_dump(given))
+    (tmp_path / "loop.yaml").write_text(yaml.safe_dump(nested(given)))
     done = arena_here("train", "loop.yaml", "--output-dir", "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "the score has not risen in 1 rounds" in done.stdout

@@ -18,7 +18,14 @@ from arena_trainers.runs.folder import start_arguments
 from arena_trainers.runs.rows import RowRun
 from arena_wrappers import Branching, play, write_episodes
 
-SMALL = ["--hidden_size", 16, "--num_layers", 1, "--eval_episodes", 10]
+SMALL = [
+    "--tiny.hidden_size",
+    16,
+    "--tiny.num_layers",
+    1,
+    "--callbacks.eval_episodes",
+    10,
+]
 SMALL += ["--evaluate_every", 2, "--logging_steps", 2, "--learning_rate", "1e-3"]
 
 
@@ -29,9 +36,9 @@ def rows(arena_here, tmp_path, kuhn_env):
     def make(selector, *options, player="random", **choices):
         episodes = play(kuhn_env, player, range(30), **choices)
         write_episodes(tmp_path / "episodes.jsonl", episodes)
-        words = [tmp_path / "episodes.jsonl", "--select", selector, *options]
+        words = [tmp_path / "episodes.jsonl", "--by", selector, *options]
         path = tmp_path / f"{selector}.parquet"
-        done = arena_here("data", *words, "--model", "tiny", "--out", path)
+        done = arena_here("data", "select", *words, "--model", "tiny", "--out", path)
         assert done.returncode == 0, done.stderr
         return path
 
@@ -62,7 +69,7 @@ def test_of_a_folder_of_splits_the_training_rows_are_read(
     arena_here, tmp_path, kuhn_env
 ):
     write_episodes(tmp_path / "e.jsonl", play(kuhn_env, "random", range(30)))
-    words = ["data", tmp_path / "e.jsonl", "--select", "wins", "--model", "tiny"]
+    words = ["data", "select", tmp_path / "e.jsonl", "--by", "wins", "--model", "tiny"]
     done = arena_here(*words, "--held-out", 0.3, "--out", tmp_path / "rows")
     train, test = (
         int(re.search(rf"wrote (\d+) rows to .*/{split}-", done.stdout)[1])
@@ -236,7 +243,7 @@ def test_a_run_that_stopped_early_is_started_anew_with_options_that_it_has(tmp_p
     (tmp_path / "config.yaml").write_text("trainer: sft\n")
     assert start_arguments(tmp_path) == f"--model {tmp_path / 'start'}"
     (tmp_path / "config.yaml").write_text("seed: 1\n")
-    assert start_arguments(tmp_path).endswith(" --warm_start_steps 0")
+    assert start_arguments(tmp_path).endswith(" --warm_start steps=0")
 
 
 def test_kto_refuses_a_step_of_one_row(rows, train, tmp_path):
@@ -257,8 +264,8 @@ def test_imitation_of_cfr_comes_close_to_an_equilibrium(
     arena_here, train, tmp_path, kuhn_env
 ):
     write_episodes(tmp_path / "e.jsonl", play(kuhn_env, "cfr", range(1000)))
-    words = ["e.jsonl", "--select", "wins", "-o", "above=-9", "--model", "tiny"]
-    done = arena_here("data", *words, "--out", "rows.parquet", cwd=tmp_path)
+    words = ["e.jsonl", "--by", "wins", "-o", "above=-9", "--model", "tiny"]
+    done = arena_here("data", "select", *words, "--out", "rows.parquet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     words = ["--batch_size", 256, "--max_steps", 120, "--learning_rate", "3e-3"]
     train("--trainer", "sft", "--data", "rows.parquet", *words, "--output-dir", "run")

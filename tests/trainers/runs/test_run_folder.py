@@ -79,7 +79,7 @@ def test_ctrl_c_keeps_a_finished_start_and_a_refusal_does_not(tmp_path, error):
         begin_and_fail(folder, START, error)
     assert folder.exists() == isinstance(error, KeyboardInterrupt)
     if folder.exists():
-        with pytest.raises(ValueError, match="--warm_start_steps 0"):
+        with pytest.raises(ValueError, match="--warm_start steps=0"):
             read_run(folder)
 
 

@@ -10,8 +10,22 @@ from arena_trainers.cli import main as cli
 from arena_trainers.lm import LMPolicy, adapter_base
 from arena_trainers.runs import JobConfig
 
-SHORT = ["--rules", "false", "--reply_format", "bare", "--max_completion_length", "2"]
-SMALL = ["--max_steps", "1", "--episodes_per_step", "16", "--eval_episodes", "4"]
+SHORT = [
+    "--prompt.rules",
+    "false",
+    "--prompt.reply_format",
+    "bare",
+    "--max_completion_length",
+    "2",
+]
+SMALL = [
+    "--max_steps",
+    "1",
+    "--episodes_per_step",
+    "16",
+    "--callbacks.eval_episodes",
+    "4",
+]
 
 
 def run(monkeypatch, *arguments):
@@ -28,7 +42,7 @@ def test_an_adapter_is_found_from_another_folder(tmp_path, monkeypatch, model_fo
     (tmp_path / "first").mkdir()
     (tmp_path / "first" / "model").symlink_to(model_folder)
     monkeypatch.chdir(tmp_path)
-    options = ["--model", "first/model", "--lora_r", "2", "--output-dir", "second"]
+    options = ["--model", "first/model", "--lora.r", "2", "--output-dir", "second"]
     assert run(monkeypatch, "train", *options, *SHORT, *SMALL) == 0
     os.chdir("/")
     adapter = tmp_path / "second" / "model"
@@ -74,12 +88,12 @@ def test_layers_that_a_model_lacks_are_refused(
     options = [
         "--model",
         model_folder,
-        "--lora_r",
+        "--lora.r",
         "2",
         "--output-dir",
         tmp_path / "run",
     ]
-    options += ["--lora_target_modules", "nonsense"]
+    options += ["--lora.target_modules", "nonsense"]
     assert run(monkeypatch, "train", *options, *SHORT, *SMALL) == 2
     assert "want lora_target_modules that name linear layers" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
@@ -87,6 +101,6 @@ def test_layers_that_a_model_lacks_are_refused(
 
 def test_a_teacher_needs_a_supervised_start():
     with pytest.raises(
-        ValueError, match="needs a supervised start; give warm_start_st"
+        ValueError, match="needs a supervised start; give --warm_start st"
     ):
         JobConfig(warm_start_teacher="cfr")

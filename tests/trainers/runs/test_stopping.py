@@ -15,8 +15,15 @@ from arena_trainers.checkpoint import newest_checkpoint, step_of
 from arena_trainers.cli import main as cli
 from arena_trainers.runs.stopping import StopCallback, Stopped, Stopper
 
-OPTIONS = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "5"]
-OPTIONS += ["--warm_start_episodes", "100"]
+OPTIONS = [
+    "--tiny.hidden_size",
+    "16",
+    "--tiny.num_layers",
+    "1",
+    "--warm_start.steps",
+    "5",
+]
+OPTIONS += ["--warm_start.episodes", "100"]
 OPTIONS += [
     "--episodes_per_step",
     "16",
@@ -26,8 +33,8 @@ OPTIONS += [
     "{}",
 ]
 OPTIONS += ["--max_steps", "8", "--save_steps", "1000", "--evaluate_every", "0"]
-OPTIONS += ["--logging_steps", "1", "--eval_episodes", "8", "--seed", "1"]
-OPTIONS += ["--saved_groups", "0"]
+OPTIONS += ["--logging_steps", "1", "--callbacks.eval_episodes", "8", "--seed", "1"]
+OPTIONS += ["--callbacks.saved_groups", "0"]
 TWO = ["--num_iterations", "2"]  # optimizer steps share a generation batch
 
 
@@ -117,8 +124,12 @@ sys.argv[:2] = ["arena"]
 main()
 """
 ROUNDS = {
-    **{"model": "tiny", "hidden_size": 16, "num_layers": 1, "games": ["kuhn_poker"]},
-    **{"rules": False, "reply_format": "bare", "use_cpu": True},
+    **{
+        "model": "tiny",
+        "tiny": {"hidden_size": 16, "num_layers": 1},
+        "games": ["kuhn_poker"],
+    },
+    **{"prompt": {"rules": False, "reply_format": "bare"}, "use_cpu": True},
     "rounds": {
         "num": 1,
         "play": {"episodes": 6},

@@ -154,7 +154,7 @@ def test_means_have_their_luck_out_also_after_a_file_was_read(tmp_path: Path) ->
     (game,) = play_tournament(names, ["kuhn_poker"], 60, out=out).games
     adjusted = game.means[0].adjusted
     assert adjusted is not None
-    assert adjusted.games_saved > 1.2
+    assert adjusted.worth > 1.2
     exact = [
         evaluate("noisy:0.5(cfr:50)", "kuhn_poker", [name], 2, baselines=False).rows[-1]
         for name in ("cfr:50", "random")

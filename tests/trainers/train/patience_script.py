@@ -65,7 +65,7 @@ def job(rank):
         (NashConvCallback, "measure"),
     ):
         setattr(owner, name, slowed(getattr(owner, name)))
-    options = "--max_steps 1 --warm_start_steps 1 --evaluate_every 1 --eval_episodes 9"
+    options = "--max_steps 1 --warm_start steps=1 --evaluate_every 1 --callbacks eval_episodes=9"
     sys.argv = ["arena", "train", *options.split(), "--output-dir", str(FOLDER / "run")]
     try:
         main()

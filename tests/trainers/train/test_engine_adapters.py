@@ -45,7 +45,7 @@ def test_adapters_that_vllm_plays_otherwise_than_peft_are_refused(config, messag
 
 @pytest.mark.parametrize("roles", [{}, {0: {}, 1: {}}])
 def test_snapshots_and_learners_of_all_weights_are_refused(roles):
-    message = "only where LoRA adapters are trained.*; give --lora_r 16"
+    message = "only where LoRA adapters are trained.*; give --lora r=16"
     given = SimpleNamespace(**{**vars(ENGINE), "roles": roles})
     with pytest.raises(ValueError, match=message):
         check_lora(JOB, given)

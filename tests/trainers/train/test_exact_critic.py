@@ -457,7 +457,6 @@ def test_opponents_that_cut_their_distribution_are_refused(policy, settings):
             {"opponents": ["self", "ismcts:10"]},
             "got 'ismcts:10' in seat 1 of kuhn_poker",
         ),
-        ({"critic": "features"}, "column 'action_value'.*set critic='exact'"),
         ({"critic": None}, "column 'value'.*set critic='features', or 'exact'"),
         ({"critic": "exakt"}, "did you mean 'exact'"),
     ],

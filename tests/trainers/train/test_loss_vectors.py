@@ -78,7 +78,7 @@ def test_means_over_tokens(loss_of, loss_type, form):
 
 
 def test_the_released_mode_named_token_sum_is_the_mean(loss_of):
-    """What the recipe `mars-released` sets for it."""
+    """As `loss_type: grpo` has it."""
     vector = VECTOR["aggregation_tokens"]
     advantage = [[-x for x in row] for row in vector["loss"]]
     got = loss_of(advantage, vector["mask"], loss_type="grpo")

@@ -28,6 +28,10 @@ from arena_trainers.lm.backends.sglang import SERVERS
 from arena_trainers.lm.backends.transformers import TransformersBackend
 from arena_trainers.lm.backends.vllm import bit_sum
 from arena_trainers.lm.loading import load_model, with_adapter
+from arena_trainers.lm.policy import LMPolicy
+from arena_wrappers import play_plans
+from arena_wrappers.play import plans_of
+from arena_wrappers.play.schedule import Scheduler, _numbered
 
 DIFFERENCE = "sampling/sampling_logp_difference/max"
 MEAN = "sampling/sampling_logp_difference/mean"
@@ -327,6 +331,29 @@ def test_replies_are_those_of_transformers_in_their_order(backend, vllm, model_f
     asked = next(body for path, body in vllm.calls if path == "/v1/completions")
     assert asked["return_token_ids"]
     assert asked["top_k"] == 0  # the model's folder may have another default
+
+
+def test_episodes_do_not_wait_for_each_others_replies(
+    backend, vllm, model_folder, kuhn_env
+):
+    """The same records in whatever order the server answers, and of one version."""
+    policy = LMPolicy.from_pretrained(model_folder, device="cpu", backend=backend)
+    plans = plans_of(kuhn_env, [policy, policy], range(6), [0])
+    expected = _numbered(dict(Scheduler(None, None).in_lockstep(plans, None)))
+    waits = iter([0.05, 0.0, 0.03, 0.01] * 20)
+
+    def wait(answer):
+        time.sleep(next(waits))
+        return answer
+
+    vllm.faults["/v1/completions"] = wait
+    for episode, other in zip(play_plans(plans), expected, strict=True):
+        assert [t.token_ids for t in episode.turns] == [
+            t.token_ids for t in other.turns
+        ]
+    vllm.version = "of another run"
+    with pytest.raises(ServerError, match="got 'of another run'"):
+        play_plans(plans, on_error="raise")
 
 
 def test_many_requests_are_in_flight_and_no_more_than_allowed(backend, vllm):

@@ -37,7 +37,7 @@ def test_a_step_without_learning_rate_counts_nothing():
 
 
 def test_weights_that_are_trained_in_half_precision_are_refused(make_trainer):
-    with pytest.raises(ValueError, match=r"got bfloat16.*--lora_r 16.*dtype: float32"):
+    with pytest.raises(ValueError, match=r"got bfloat16.*--lora r=16.*dtype: float32"):
         make_trainer(**HALF)
 
 

@@ -101,6 +101,48 @@ def test_a_game_is_played_and_its_link_replays_it(server, id) -> None:
     assert len(again["turns"]) == len(record["replies"]) == end["turn"]
 
 
+def test_policies_play_on_while_their_maker_watches(server) -> None:
+    client, stranger = visitor(server), visitor(server)
+    seats = ["random", "minimax"]
+    asked = {"game": latest("tic_tac_toe"), "seats": seats}
+    view = client.post("/api/tables", json=asked).json()
+    path = f"/api/tables/{view['table']}"
+    turns = view["turns"]
+    while not view["done"]:
+        view = client.get(f"{path}/watch?from={len(turns)}").json()
+        assert len(view["turns"]) <= 1  # none is played before it is asked for
+        turns += view["turns"]
+    assert [turn["seat"] for turn in turns] == [i % 2 for i in range(len(turns))]
+    assert client.get(f"{path}/record").json()["seats"] == seats
+    for other in (f"{path}/watch?from=0", path, f"{path}/record"):
+        assert stranger.get(other).status_code == 403
+
+
+def test_a_first_visit_is_refused_nothing(server) -> None:
+    client = TestClient(server, base_url=HOME, headers={"Origin": HOME})
+    assert client.get("/api/visit").json() == {"entered": False, "token": False}
+    client.post("/api/visit", json={})
+    assert client.get("/api/visit").json() == {"entered": True, "token": False}
+
+
+def test_a_picture_is_of_a_game_that_is_listed_and_runs_nothing(server) -> None:
+    client = visitor(server)
+    answer = client.get("/pictures/kuhn_poker-v0.svg")
+    assert answer.headers["content-type"] == "image/svg+xml"
+    assert "script-src" not in answer.headers["content-security-policy"]
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    assert "player_0" not in answer.text
+    assert client.get("/pictures/..%2Fx.svg").status_code == 404
+
+
+@pytest.mark.parametrize(("id", "shown"), [("tic_tac_toe", 1), ("goofspiel", 0)])
+def test_past_moves_are_listed_where_all_seats_know_them(server, id, shown) -> None:
+    client = visitor(server)
+    view = say(client, begin(client, id)).json()
+    assert len(view["history"]) >= shown
+    assert bool(view["history"]) == bool(shown)
+
+
 def test_an_agent_with_a_scorer_plays_at_a_table(tmp_path) -> None:
     agent = "agent:verify(random, scorer=solver)"
     kept = Tables(tmp_path / "games.sqlite", opponents=[agent])
@@ -369,7 +411,7 @@ def test_a_move_that_is_not_legal_changes_nothing(server) -> None:
         {"game": 3},
         {"game": "os:system"},
         {"seats": [PERSON]},
-        {"seats": ["random", "random"]},
+        {"seats": ["random", "lm:/etc/passwd"]},
         {"seats": [PERSON, "mcts:100000000"]},
         {"seats": [PERSON, "lm:/etc/passwd"]},
         {"seats": [PERSON, "os:system"]},

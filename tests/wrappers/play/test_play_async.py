@@ -24,7 +24,9 @@ from arena_wrappers import (
     play_async,
     play_many,
 )
-from arena_wrappers.play import is_async, plans_of, play_plans
+from arena_wrappers.play import Branching, plans_of, play_plans
+from arena_wrappers.play.schedule import Scheduler, _numbered
+from arena_wrappers.policies import is_async
 from arena_wrappers.policies.api import ChatAPIPolicy
 
 KUHN = partial(arena_envs.make, "kuhn_poker")
@@ -102,7 +104,8 @@ def lines(episodes: Any) -> list[str]:
 
 
 def lockstep(env_fn: Any, seats: Any, seeds: Any, samples: Any = (0,)) -> list[str]:
-    return lines(play_plans(plans_of(env_fn, seats, seeds, samples)))
+    plans = plans_of(env_fn, seats, seeds, samples)
+    return lines(dict(Scheduler(None, None).in_lockstep(plans, None)).values())
 
 
 @pytest.mark.parametrize("history", ["state", "transcript"])
@@ -140,6 +143,17 @@ def test_records_of_an_endpoint_are_those_of_lockstep(endpoint):
     assert lines(together("tic_tac_toe", seats, order, max_in_flight=4)) == want
     assert lines(play("tic_tac_toe", seats, range(6))) == want
     assert len({request["seed"] for request in endpoint.requests}) > 6
+
+
+@pytest.mark.parametrize("follow", ["best", "all"])
+def test_turn_trees_grow_as_in_lockstep(follow):
+    branch = Branching(2, seats=[0], follow=follow)
+    seats = [Remote(0.002), RandomPolicy()]
+    plans = plans_of(KUHN, seats, range(4), [0], branch)
+    want = _numbered(dict(Scheduler(None, None).in_lockstep(plans, None)))
+    assert play_plans(plans) == want
+    assert play_plans(plans, batch_size=2) == want
+    assert len(want) > 8
 
 
 def test_noise_around_an_endpoint_waits_for_nobody(endpoint):

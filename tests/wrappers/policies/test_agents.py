@@ -27,7 +27,6 @@ from arena_wrappers.policies import (
     AgentPolicy,
     Ask,
     Asks,
-    AsyncAgentPolicy,
     Rollouts,
     SolverValues,
     TurnView,
@@ -442,7 +441,7 @@ def test_an_endpoint_may_play_a_role():
         return agent
 
     models = {"planner": RandomPolicy(), "worker": Away()}
-    away = AsyncAgentPolicy(planner_worker, models)
+    away = AgentPolicy(planner_worker, models)
     assert play("kuhn_poker", away, SEEDS) == play(
         "kuhn_poker", policy(RandomPolicy()), SEEDS
     )

@@ -20,6 +20,7 @@ from arena_wrappers import (
     play_plans,
 )
 from arena_wrappers.play import NoReplyError, stream_plans
+from arena_wrappers.play.schedule import Scheduler
 from arena_wrappers.policies.api import ChatAPIPolicy
 
 KEY = "sk-very-secret-4711"
@@ -401,8 +402,11 @@ def test_a_request_that_fails_is_raised_if_so_asked(endpoint: Any, way: str) -> 
 def test_lockstep_asks_it_too(endpoint: Any) -> None:
     env_fn, seats = partial(make, "kuhn_poker"), [ChatAPIPolicy("m", endpoint.url)] * 2
     plans = [EpisodePlan(env_fn, seats, seed) for seed in range(3)]
-    lockstep = [episode.to_json() for episode in play_plans(plans)]
-    assert lockstep == [e.to_json() for e in play(env_fn, seats, range(3))]
+    run = Scheduler(None, None)
+    lockstep = [episode.to_json() for _, episode in run.in_lockstep(plans, None)]
+    assert sorted(lockstep) == sorted(
+        e.to_json() for e in play(env_fn, seats, range(3))
+    )
 
 
 def test_a_string_names_it(endpoint: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -400,3 +400,28 @@ def test_another_reply_is_asked_for_in_the_options_words(options, said):
     assert env.observe("player_0")[-1]["content"].startswith(said)
     again = PromptWrapper(arena_envs.make("kuhn_poker"), **env.prompt_options)
     assert again.prompt_options == env.prompt_options
+
+
+def test_shuffled_actions_are_drawn_by_episode_and_parse_as_before():
+    env, orders = PromptWrapper(arena_envs.make("kuhn_poker"), shuffle=True), set()
+    for seed in range(20):
+        env.reset(seed=seed)
+        system, user = env.observe("player_0")
+        orders.add((user["content"].rpartition("\n")[2], system["content"][-30:]))
+        assert env.legal_texts() == ["pass", "bet"]
+    # the order and the example are independent of one another
+    assert {line for line, _ in orders} == {
+        "Legal actions: pass, bet.",
+        "Legal actions: bet, pass.",
+    }
+    assert len(orders) == 4
+    env.reset(seed=3)
+    first = env.observe("player_0")
+    env.reset(seed=3)
+    assert env.observe("player_0") == first
+    assert env.prompt_options["shuffle"] == 1
+
+
+def test_shuffle_is_a_seed():
+    with pytest.raises(ValueError, match="want shuffle as True, False or an integer"):
+        PromptOptions(shuffle="yes")

@@ -10,6 +10,7 @@ from arena_credit.claims import UNBIASED, claims
 from arena_credit.estimators.levels import levels
 from arena_credit.estimators.slopes import (
     Columns,
+    GroupSlopes,
     Shrinkage,
     Slopes,
     TurnBlock,
@@ -79,6 +80,7 @@ def control_variates(
     linear unbiased prediction of the rest from other episodes. It has a level, nested from
     seat over turn to group and turn, and slopes by what the seat was paid before and by its
     earlier surprise.
+    In a group of at least four, the slope of a turn may differ by group, as the states of a group may be alike.
     Slopes are ridge regressions without the fold of the episode (up to 16 folds). A slope is
     used as far as its F statistic shows that it is not 0, and less for a row far from those
     that it was fitted to. Squares of surprise are at least what `expected_squares` tells, since
@@ -89,7 +91,8 @@ def control_variates(
     token column `span`, 0 for reasoning and 1 for the answer, gives each its own slope.
 
     With `action_values`, a critic's Q(s, a) - V(s) is a further column beside the surprise. Its
-    mean is 0 where V(s) = Σ π(a | s) Q(s, a), however wrong Q is: with `critic: exact`.
+    mean is 0 where V(s) = Σ π(a | s) Q(s, a), however wrong Q is: with `critic: exact`, `features` or
+    `tokens`.
 
     Reduces to: `mars_loo` with one-turn episodes of one group and without surprise.
 
@@ -478,6 +481,7 @@ def _backward(
     predicts = (
         fitted is not None or num_choices == 0
     )  # the first pass is for slopes alone
+    of_groups = GroupSlopes(seat.surprise, num_folds, shrinkage)
     residuals: list[Floats] = []
     values: list[Floats] = []
     for block, turn in zip(seat.blocks[::-1], seat.numbers[::-1], strict=True):
@@ -508,7 +512,12 @@ def _backward(
                 mean, spread = fitted.mean, fitted.spread
             slope, share = shrunk(here, mean, spread, shrinkage.threshold)
             slopes_before = slopes_before + share.sum(-1)
-            explained = slope @ seat.surprise[rows].T
+            surprise = seat.surprise[rows]
+            explained = slope @ surprise.T
+            if fitted is not None:
+                explained += of_groups.explain(
+                    residual - explained, surprise, seat.square[rows], block
+                )
             later[:, start] = discount * (later[:, start] + explained)
         residuals.append(residual)
         values.append(residual - explained)
@@ -552,9 +561,11 @@ def _of_block(
         squares[:, i] = (block.training * expected[:, rows]).sum(1)
     tolerance = least * block.training.sum(1, keepdims=True)
     tolerance[:, num_choices] = block.training @ seat.tolerance[rows]
-    shape = (num_folds, len(rows))
+    values = np.empty((num_folds, len(rows), len(columns)))
+    for i, column in enumerate(columns):
+        values[..., i] = column
     return Columns(
-        values=np.stack([np.broadcast_to(c, shape) for c in columns], axis=-1),
+        values=values,
         num_choices=num_choices,
         num_past=1 + len(sums.past),
         tolerance=tolerance,

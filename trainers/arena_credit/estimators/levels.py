@@ -112,10 +112,13 @@ def _variances(values: Sequence[Floats], blocks: Sequence[TurnBlock]) -> Varianc
     by_turn = _Squares(*(np.stack(column, 1) for column in zip(*turns, strict=True)))
     freedom, groups = by_turn.within_freedom, by_turn.between_freedom
     typical = _median(by_turn.within / np.maximum(freedom, 1), freedom)
+    error = by_turn.within.sum(1) / np.maximum(freedom.sum(1), 1)
+    typical = np.where(typical > FLAT * error, typical, error)
     within = by_turn.within + PRIOR_ROWS * typical[:, None]
     within = within / np.maximum(freedom + PRIOR_ROWS, 1)
     square_between = by_turn.between / np.maximum(groups, 1)
-    within = within + np.where(freedom < 2, ONE_PAIR * square_between, 0.0)
+    tied = (freedom < 2) & (within <= FLAT * square_between)
+    within = within + np.where(tied, ONE_PAIR * square_between, 0.0)
     excess = square_between - within
     raw = np.where(groups > 0, excess / np.maximum(by_turn.per_group, TINY), 0.0)
     usual = np.maximum(0, _median(raw, groups))
@@ -126,7 +129,6 @@ def _variances(values: Sequence[Floats], blocks: Sequence[TurnBlock]) -> Varianc
     share = by_turn.size / np.maximum(by_turn.size.sum(1, keepdims=True), 1)
     overall = (share * by_turn.mean).sum(1, keepdims=True)
     spread = (share * (by_turn.mean - overall) ** 2).sum(1)
-    error = by_turn.within.sum(1) / np.maximum(freedom.sum(1), 1)
     # where one group, or no pair in a group, cannot tell them apart they count as equal
     pairless = (freedom.sum(1) == 0)[:, None]
     within = np.where(pairless, _median(square_between, groups)[:, None] / 2, within)
@@ -145,11 +147,12 @@ def _variances(values: Sequence[Floats], blocks: Sequence[TurnBlock]) -> Varianc
 
 def _median(values: Floats, weight: Floats) -> Floats:
     """float64[K]: the weighted median along the turns."""
-    order = np.argsort(np.where(weight > 0, values, np.inf), axis=1)
-    ranked = np.take_along_axis(values, order, 1)
-    total = np.take_along_axis(weight, order, 1).cumsum(1)
-    place = (total < total[:, -1:] / 2).sum(1).clip(0, values.shape[1] - 1)
-    return np.asarray(ranked[np.arange(len(ranked)), place], np.float64)
+    folds = np.arange(len(values))
+    order = np.where(weight > 0, values, np.inf).argsort(axis=1)
+    total = weight[folds[:, None], order].cumsum(axis=1)
+    place = (total < total[:, -1:] / 2).sum(axis=1)
+    place = np.minimum(place, values.shape[1] - 1)
+    return np.asarray(values[folds, order[folds, place]], np.float64)
 
 
 def _seat_means(

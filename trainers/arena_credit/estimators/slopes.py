@@ -24,6 +24,8 @@ HISTORY_RIDGE = (
 LEAST_BETWEEN = 0.2  # weight of differences between groups; a smaller one counts as 0
 COLLINEAR = 1e-8  # share of a column's squares that the columns before it must leave
 EXACT_FIT = 1e-12  # share of the squares of the values that counts as an exact fit
+SMALL_ERROR = 0.01  # of the mean square of a value; less counts as this
+LEAST_ERROR = 1e-7  # mean square of a value, in units of the largest return
 TINY, HUGE = 1e-300, 1e100
 
 
@@ -131,7 +133,8 @@ def fit(
     """
     k = columns.values.shape[-1]
     training = block.training[..., None]
-    both = np.concatenate([columns.values, values[..., None]], axis=-1)
+    both = np.empty((*values.shape, k + 1))
+    both[..., :k], both[..., k] = columns.values, values
     size = np.add.reduceat(block.training, block.starts, axis=1)
     sums = np.add.reduceat(both * training, block.starts, axis=1)
     mean = sums / np.maximum(size, 1)[..., None]
@@ -190,7 +193,7 @@ def _add_ridge(
     k = columns.values.shape[-1]
     total = np.einsum("knc,knc,kn->kc", columns.values, columns.values, block.training)
     mean_square = num[:, None] * centre[:, :k] ** 2
-    square = np.where(columns.past, total - mean_square, total).clip(min=0.0)
+    square = np.maximum(np.where(columns.past, total - mean_square, total), 0.0)
     square /= np.maximum(num, 1)[:, None]
     choices = slice(None, columns.num_choices)
     square[:, choices] = np.maximum(square[:, choices], columns.least_square)
@@ -224,11 +227,9 @@ def _eliminate(
         unit = np.where(use, 1 / np.sqrt(np.where(use, square, 1.0)), 0.0)
         directions[:, i] = triangle[:, i] * unit[:, None]
         coordinates[:, i] = left[:, i, k] * unit
-        shares = left[:, i] * (unit**2)[:, None]
-        for j in range(i + 1, k + 1):
-            left[:, j] -= shares[:, j, None] * left[:, i]
-            if j < k:
-                triangle[:, j] -= shares[:, j, None] * triangle[:, i]
+        shares = (left[:, i] * (unit**2)[:, None])[:, i + 1 :, None]
+        left[:, i + 1 :] -= shares * left[:, i, None]
+        triangle[:, i + 1 :] -= shares[:, :-1] * triangle[:, i, None]
         left[:, :, i] = 0.0
     return directions, coordinates, usable, left[:, k, k]
 
@@ -299,7 +300,8 @@ def mean_and_spread(
     excess = (weight * (value - mean[:, None]) ** 2).sum(1) - (known.sum(1) - 1)
     scale = total - (weight**2).sum(1) / np.maximum(total, TINY)
     several = (known.sum(1) > 1) & (scale > 1e-9 * total)
-    spread = np.clip(excess, 0, HUGE) / np.maximum(scale, 1 / HUGE)
+    excess = np.minimum(np.maximum(excess, 0), HUGE)
+    spread = excess / np.maximum(scale, 1 / HUGE)
     spread = np.where(several, np.minimum(spread, HUGE), 0.0)
     weight = np.where(known, 1 / np.maximum(variance + spread[:, None], TINY), 0.0)
     precision = weight.sum(1)
@@ -324,3 +326,75 @@ def shrunk(
     by_f = 1 - threshold * variance / np.maximum(off**2, TINY)
     share = np.where(known, np.maximum(by_spread, np.maximum(by_f, 0)), 0.0)
     return mean + share * np.where(known, off, 0.0), share
+
+
+class GroupSlopes:
+    """What slopes of each group explain beyond the slope of their turn.
+
+    The states of a group at a turn may be alike, and then so is what a choice is worth. The slope of a
+    group is moved towards that of the turn:
+
+        dev = τ² Σ x e / (τ² Σ x² + s),   s = Σ x² e² / Σ x²   over all groups
+
+    with x the surprise and e what is left of the value, both less the group's mean. τ² is pooled over the
+    turns fitted so far. It comes from pairs of episodes of a group, Σ_{i ≠ j} xᵢ eᵢ xⱼ eⱼ, whose mean is 0 if
+    groups have equal slopes, also where the variance of e depends on x. It counts as far as its sum exceeds
+    √c standard errors, c the threshold of the shrinkage.
+    """
+
+    def __init__(self, surprise: Floats, num_folds: int, shrinkage: Shrinkage) -> None:
+        shape = (3, surprise.shape[1], num_folds)
+        self.pairs, self.weight, self.square = np.zeros(shape)
+        self.shrinkage = shrinkage
+        largest = np.abs(surprise).max(axis=0, initial=1.0)
+        # powers of 2, so that the division is exact; fourth powers must not overflow
+        self.unit = 2.0 ** np.floor(np.log2(largest))
+
+    def explain(
+        self, values: Floats, surprise: Floats, square: Floats, block: TurnBlock
+    ) -> Floats:
+        """float64[K, n], of the rows of a block.
+
+        Args:
+            values: float64[K, n], less what the slopes of the turn explain.
+            surprise: float64[n, S].
+            square: float64[n, S], what the square of the surprise is expected to be, at least.
+            block: groups and folds of the rows.
+        """
+        training, starts, group = block.training, block.starts, block.group
+        size = np.add.reduceat(training, starts, axis=1)
+        several = size >= self.shrinkage.rows
+        total = np.zeros_like(values)
+        if not several.any():
+            return total
+
+        def sums(of_rows: Floats) -> Floats:
+            return np.asarray(np.add.reduceat(of_rows, starts, axis=1), np.float64)
+
+        def centred(of_rows: Floats) -> Floats:
+            mean = sums(of_rows * training) / np.maximum(size, 1)
+            return (of_rows - mean[:, group]) * training
+
+        off = centred(values)
+        floor = SMALL_ERROR * np.maximum((off**2).mean(1), LEAST_ERROR)
+        for i, unit in enumerate(self.unit):
+            column = surprise[:, i] / unit
+            x = centred(column)
+            xe, xx = x * off, x * x
+            slopes, squares, errors = sums(xe), sums(xx), sums(xe * xe)
+            noise = errors.sum(1) / np.maximum(squares.sum(1), TINY)
+            noise = np.maximum(noise, floor)
+            pairs = np.where(several, slopes**2 - errors, 0.0)
+            weight = np.where(several, squares**2 - sums(xx * xx), 0.0)
+            self.pairs[i] += pairs.sum(1) / noise**2
+            self.weight[i] += weight.sum(1) / noise**2
+            self.square[i] += (pairs**2).sum(1) / noise**4
+            spread = np.maximum(self.pairs[i], 0) / np.maximum(self.weight[i], TINY)
+            errors_above = np.sqrt(self.shrinkage.threshold * self.square[i])
+            spread *= np.maximum(0, 1 - errors_above / np.maximum(self.pairs[i], TINY))
+            missing = sums((square[:, i] / unit**2 - column**2) * training)
+            whole = squares + np.maximum(missing, 0)
+            shared = spread[:, None]
+            own = shared * slopes / np.maximum(shared * whole + noise[:, None], TINY)
+            total += np.where(several, own, 0.0)[:, group] * column
+        return total

@@ -3,11 +3,12 @@
 Trainers keep a trajectory as one row of tokens, or as one row per turn. A `Trajectory` has what both
 forms have: the reward of each turn, the group and the seat.
 
->>> credit = TurnCredit("mars_loo")
+>>> credit = StatefulEstimator("mars_loo")
 >>> credit([Trajectory([0.0, 1.0], group="a"), Trajectory([3.0], group="a")])
 [[-2.0, -2.0], [2.0]]
 """
 
+import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from arena_credit.batch import Bools, Floats, Ints, TurnBatch
 from arena_credit.by_name import (
     Estimator,
     check_credit_options,
+    default_options,
     estimate,
     name_of,
     per_token,
@@ -35,12 +37,16 @@ class Trajectory(NamedTuple):
         group: equal for episodes of one start.
         seat: which seat, role or agent it is.
         episode: equal for the trajectories of one episode; None if the episode has one seat.
+        logprobs: of the tokens of each turn, under the distribution that sampled; None if unknown.
+        entropies: of these distributions, likewise.
     """
 
     rewards: Sequence[float]
     group: Hashable
     seat: Hashable = 0
     episode: Hashable | None = None
+    logprobs: Sequence[Sequence[float]] | None = None
+    entropies: Sequence[Sequence[float]] | None = None
 
 
 class StatefulEstimator:
@@ -65,6 +71,12 @@ class StatefulEstimator:
         self.estimator, self.options = estimator, options
         self._state: Mapping[str, Any] | None = None
         self._seats: dict[Hashable, int] = {}  # the state knows seats by these numbers
+
+    @property
+    def reads_surprise(self) -> bool:
+        """Whether credit changes if trajectories have log-probabilities and entropies."""
+        options = {**default_options(self.estimator), **self.options}
+        return options.get("surprise") is True
 
     def __call__(self, trajectories: Sequence[Trajectory]) -> list[list[float]]:
         """The advantage of each turn, one list per trajectory.
@@ -110,7 +122,41 @@ def _turn_batch(
         group=_numbers([t.group for t in trajectories])[row],
         terminated=turn == counts[row] - 1,
         truncated=np.zeros(len(row), np.bool_),
+        **_token_columns(trajectories),
     )
+
+
+def _token_columns(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
+    """The columns that surprise is made of; none if no trajectory has them.
+
+    Raises:
+        ValueError: some trajectories have them, or not for each turn and token.
+    """
+    pairs = [(t.logprobs, t.entropies) for t in trajectories]
+    if all(of_turns is None for pair in pairs for of_turns in pair):
+        return {}
+    columns: dict[str, list[float]] = {"logprob": [], "entropy": []}
+    num_tokens: list[int] = []
+    for trajectory, (logprobs, entropies) in zip(trajectories, pairs, strict=True):
+        sizes = [len(of_turn) for of_turn in logprobs or ()]
+        if (
+            logprobs is None
+            or entropies is None
+            or len(sizes) != len(trajectory.rewards)
+            or sizes != [len(of_turn) for of_turn in entropies]
+        ):
+            raise ValueError(
+                "want a log-probability and an entropy of each token of each turn, in all "
+                f"trajectories or in none, got {logprobs!r:.80} and {entropies!r:.80} for "
+                f"{len(trajectory.rewards)} turns"
+            )
+        columns["logprob"] += itertools.chain.from_iterable(logprobs)
+        columns["entropy"] += itertools.chain.from_iterable(entropies)
+        num_tokens += sizes
+    return {
+        "num_tokens": np.array(num_tokens, np.int64),
+        "tokens": {name: np.array(x, np.float64) for name, x in columns.items()},
+    }
 
 
 def _numbers(keys: Sequence[Hashable]) -> Ints:
@@ -158,8 +204,26 @@ def turn_of_tokens(mask: Bools, ends: Bools | None = None) -> Ints:
     return np.asarray(np.cumsum(mask & ~before, axis=1) - 1, np.int64)
 
 
+def by_turn(
+    values: Sequence[float] | Floats, mask: Bools, number: Ints
+) -> list[list[float]]:
+    """The values of a row's tokens that the model wrote, one list per turn.
+
+    >>> by_turn([5.0, 6.0, 7.0], np.array([1, 0, 1], bool), np.array([0, 0, 1]))
+    [[5.0], [7.0]]
+    """
+    array = np.asarray(values, np.float64)
+    num_turns = int(number.max(initial=0)) + 1
+    return [array[mask & (number == turn)].tolist() for turn in range(num_turns)]
+
+
 def token_advantages(
-    credit: StatefulEstimator, rewards: Floats, mask: Bools, groups: Sequence[Hashable]
+    credit: StatefulEstimator,
+    rewards: Floats,
+    mask: Bools,
+    groups: Sequence[Hashable],
+    logprobs: Floats | None = None,
+    entropies: Floats | None = None,
 ) -> Floats:
     """float64[B, L]: for each token that the model wrote, the advantage of its turn; else 0.
 
@@ -170,16 +234,29 @@ def token_advantages(
         mask: bool[B, L], true for tokens that the model wrote. A row without such tokens counts as
             an episode of one turn.
         groups: of each row.
+        logprobs: float[B, L], under the distribution that sampled, if they are known.
+        entropies: float[B, L], of these distributions, if they are known.
     """
     number = turn_of_tokens(mask, rewards != 0).clip(0)
+
+    def of_turns(column: Floats | None, row: int) -> list[list[float]] | None:
+        if column is None or not credit.reads_surprise:
+            return None
+        return by_turn(column[row], mask[row], number[row])
+
     paid = [
         np.bincount(turns, values, turns.max(initial=0) + 1).tolist()
         for turns, values in zip(number, rewards, strict=True)
     ]
     advantages = credit(
         [
-            Trajectory(turn_rewards, group)
-            for turn_rewards, group in zip(paid, groups, strict=True)
+            Trajectory(
+                turn_rewards,
+                group,
+                logprobs=of_turns(logprobs, row),
+                entropies=of_turns(entropies, row),
+            )
+            for row, (turn_rewards, group) in enumerate(zip(paid, groups, strict=True))
         ]
     )
     of_tokens = [np.array(a)[n] for a, n in zip(advantages, number, strict=True)]

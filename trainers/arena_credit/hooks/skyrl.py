@@ -31,9 +31,14 @@ class WithoutPadding(AdvantageEstimator):
         response_mask: Any,
         index: Sequence[Hashable],
         config: Any = None,
+        old_log_probs: Any = None,
+        entropys: Any = None,
         **_: Any,
     ) -> tuple[Any, Any]:
-        """The advantages and the returns-to-go, tensors[B, L] each; 0 for padding."""
+        """The advantages and the returns-to-go, tensors[B, L] each; 0 for padding.
+
+        SkyRL passes neither log-probabilities nor entropies.
+        """
         rows = [i for i, uid in enumerate(index) if not PADDING.fullmatch(str(uid))]
         advantages, returns = super().__call__(
             token_level_rewards[rows],
@@ -98,7 +103,7 @@ def step_advantages(
     Raises:
         ValueError: the last row does not end its trajectory; or as `estimate`.
 
-    >>> credit = TurnCredit("mars_loo")
+    >>> credit = StatefulEstimator("mars_loo")
     >>> step_advantages(credit, [0.0, 1.0, 3.0], [False, True, True], ["a", "a", "a"])
     [-2.0, -2.0, 2.0]
     """

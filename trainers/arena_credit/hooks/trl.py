@@ -11,7 +11,8 @@
 A row is a conversation. Its turns are the runs of tokens that the model wrote (`env_mask` of a
 `rollout_func`, or the mask of tools). The return of a row is the weighted sum of the reward
 functions. The field `turn_rewards` of the rollout has the reward of each turn; without it the last
-turn is paid the return.
+turn is paid the return. An estimator that reads surprise (`control_variates`) costs one forward pass
+more, which gives log-probabilities and entropies; the asynchronous loop has no entropies.
 
 The asynchronous loop scores one group at a time and allows one advantage per row. So a row whose turns
 have different advantages becomes one row per turn: it ends with the turn, and only the turn is
@@ -31,6 +32,7 @@ from arena_credit.by_name import Estimator
 from arena_credit.hooks.rows import (
     StatefulEstimator,
     Trajectory,
+    by_turn,
     paid_by_turn,
     turn_of_tokens,
 )
@@ -49,6 +51,8 @@ def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> ty
     class CreditTrainer(trainer):  # type: ignore[misc]  # a class of the user's
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
+            if credit.reads_surprise:
+                check_sampling(self.args)
             if getattr(self.args, "use_liger_kernel", False):
                 raise ValueError(
                     "want a loss that takes advantages of tokens, got Liger's; set "
@@ -77,7 +81,12 @@ def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> ty
             if not self.model.training:
                 size = self.num_generations_eval
             advantages = row_advantages(
-                credit, self._totals, self._turn_rewards, counts, size
+                credit,
+                self._totals,
+                self._turn_rewards,
+                counts,
+                size,
+                *self._surprise(scored, np.asarray(mask.cpu(), np.bool_), number),
             )
             means = [float(np.mean(of_turns)) for of_turns in advantages]
             logged = self._logs["advantages"]  # of all processes, like `means`
@@ -94,7 +103,70 @@ def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> ty
             )
             return scored
 
+        def _surprise(self, scored: Any, mask: Any, number: Any) -> Sequence[Any]:
+            """Log-probabilities and entropies of all turns of all processes, by a forward pass."""
+            import torch
+            from accelerate.utils import gather_object
+
+            if not credit.reads_surprise:
+                return ()
+            prompts, replies = (
+                [scored[f"{part}_{kind}"] for part in ("prompt", "completion")]
+                for kind in ("ids", "mask")
+            )
+            with torch.no_grad():
+                columns = self._get_per_token_logps_and_entropies(
+                    self.model,
+                    torch.cat(prompts, dim=1),
+                    torch.cat(replies, dim=1),
+                    scored["completion_ids"].size(1),
+                    batch_size=self.args.per_device_train_batch_size,
+                    compute_entropy=True,
+                    **{name: scored[name] for name in PICTURES if name in scored},
+                )[:2]
+            return [
+                gather_object(
+                    [
+                        by_turn(row, row_mask, turns)
+                        for row, row_mask, turns in zip(
+                            column.double().cpu().numpy(), mask, number, strict=True
+                        )
+                    ]
+                )
+                for column in columns
+            ]
+
     return CreditTrainer
+
+
+# what a forward pass of TRL needs of rows with pictures
+PICTURES = (
+    "pixel_values",
+    "image_grid_thw",
+    "num_images",
+    "pixel_attention_mask",
+    "spatial_shapes",
+    "num_tiles",
+    "image_sizes",
+    "token_type_ids",
+    "mm_token_type_ids",
+    "image_position_ids",
+)
+
+
+def check_sampling(args: Any) -> None:
+    """Raises ValueError if TRL samples from another distribution than that of all tokens."""
+    for name, value, plain in (
+        ("top_k", args.top_k or 0, 0),
+        ("top_p", args.top_p, 1.0),
+        ("min_p", args.min_p or 0.0, 0.0),
+        ("repetition_penalty", args.repetition_penalty, 1.0),
+    ):
+        if value != plain:
+            raise ValueError(
+                f"want {name}={plain!r}, since surprise is of all tokens, got {value!r}; set it, "
+                "or pass surprise=False to with_credit"
+            )
 
 
 def row_advantages(
@@ -103,6 +175,8 @@ def row_advantages(
     turn_rewards: list[Any],
     num_turns: list[int],
     num_generations: int,
+    logprobs: Sequence[Any] | None = None,
+    entropies: Sequence[Any] | None = None,
 ) -> list[list[float]]:
     """The advantage of each turn of each row; 0 for rows without a reward (NaN).
 
@@ -112,8 +186,10 @@ def row_advantages(
         turn_rewards: the rewards of the turns of each row, or None.
         num_turns: of each row.
         num_generations: size of a group; the rows of a group are consecutive.
+        logprobs: of the tokens of each turn of each row, if they are known.
+        entropies: of the distributions of these tokens, if they are known.
 
-    >>> row_advantages(TurnCredit("rloo"), [1.0, 4.0], [None, None], [2, 1], 2)
+    >>> row_advantages(StatefulEstimator("rloo"), [1.0, 4.0], [None, None], [2, 1], 2)
     [[-3.0, -3.0], [3.0]]
     """
     scored = [row for row, total in enumerate(totals) if not np.isnan(total)]
@@ -121,6 +197,8 @@ def row_advantages(
         Trajectory(
             paid_by_turn(totals[row], num_turns[row], turn_rewards[row]),
             group=row // num_generations,
+            logprobs=None if logprobs is None else logprobs[row],
+            entropies=None if entropies is None else entropies[row],
         )
         for row in scored
     ]

@@ -5,7 +5,8 @@
 
 A reply is a node with sampled tokens. `trace.info["turn_rewards"]`, which
 `arena_wrappers.adapters.verifiers` writes, has the reward of each reply; without it the last reply is
-paid `trace.reward`. Agents with the same name are one seat. Episodes of one task are a group. If an agent
+paid `trace.reward`. Agents with the same name are one seat. Episodes of one task are a group. Surprise is known where the trainer annotated
+`trainer_logprobs` and `entropies` of all replies of the batch. If an agent
 has several traces in an episode, such as attempts at one problem, each counts as an episode.
 """
 
@@ -56,11 +57,23 @@ def write(
                     group=_group_of(episode) if group is None else group,
                     seat=trace.agent.name,
                     episode=(number, num_traces[trace.agent.name]),
+                    **_surprise(replies),
                 )
             )
+    if any(trajectory.entropies is None for trajectory in trajectories):
+        trajectories = [t._replace(logprobs=None, entropies=None) for t in trajectories]
     for replies, advantages in zip(replies_of, credit(trajectories), strict=True):
         for node, advantage in zip(replies, advantages, strict=True):
             node.advantages = [advantage] * sum(node.mask)
+
+
+def _surprise(replies: list[Any]) -> dict[str, Any]:
+    """What the trainer's policy said of the sampled tokens, where it annotated all replies."""
+    columns = [(node.trainer_logprobs, node.entropies) for node in replies]
+    if any(None in pair for pair in columns):
+        return {}
+    logprobs, entropies = zip(*columns, strict=True)
+    return {"logprobs": logprobs, "entropies": entropies}
 
 
 def _group_of(episode: Any) -> Hashable:

@@ -12,7 +12,6 @@ from arena_eval.improve.proposers import Proposer as Proposer
 from arena_eval.improve.proposers import Tried as Tried
 from arena_eval.improve.rounds import Improvement as Improvement
 from arena_eval.improve.rows import read_rows as read_rows
-from arena_eval.improve.text_policy import TextPolicy as TextPolicy
 from arena_eval.improve.text_policy import with_text as with_text
 from arena_eval.improve.texts import safe_text as safe_text
 from arena_eval.improve.texts import text_in as text_in

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, counted
 from arena_eval.improve.proposers import Evidence
 from arena_eval.improve.texts import MAX_TEXT
 from arena_eval.improve.transcripts import PlayedEpisode
@@ -70,6 +70,25 @@ class OpeningsProposer:
         texts = [_text_of(rule_list) for rule_list in lists if rule_list]
         return [*dict.fromkeys(texts)][:num_texts]
 
+    def why_none(self, evidence: Evidence) -> str:
+        """What was read where there are no rules, and what to do."""
+        by_situation, by_seat = _first_returns(self._game, evidence.played)
+        num_actions = [
+            sum(len(values) >= MIN_GAMES for values in by_action.values())
+            for by_action in (*by_situation.values(), *by_seat.values())
+        ]
+        games = counted(len(evidence.played), "game")
+        situations = counted(len(by_situation), "situation")
+        todo = (
+            "more games (-n), a policy that varies its first actions (--temperature), or a model as "
+            "--proposer"
+        )
+        return (
+            f"read the first actions of {games} in {situations} of at most {MAX_SITUATION} "
+            f"characters, and by seat; a rule compares two actions with at least {MIN_GAMES} games "
+            f"each, and the most here is {max(num_actions, default=0)}: give {todo}"
+        )
+
 
 ActionReturns = dict[str, dict[str, list[float]]]  # by situation and first action
 
@@ -80,7 +99,8 @@ def _first_returns(
     """The returns after first actions, by situation and by seat."""
     by_situation: ActionReturns = defaultdict(lambda: defaultdict(list))
     by_seat: ActionReturns = defaultdict(lambda: defaultdict(list))
-    for episode, seats in played:
+    for each in played:
+        episode, seats = each.episode, each.seats
         states = turn_states(episode, game)
         for turn, state in zip(episode.turns, states, strict=True):
             if turn.index or turn.seat not in seats or turn.invalid is not None:

@@ -13,8 +13,9 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 from arena_envs import GameEnv
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, counted
 from arena_eval.baselines import prepared
+from arena_eval.improve.openings import OpeningsProposer
 from arena_eval.improve.proposers import (
     Evidence,
     ModelProposer,
@@ -23,15 +24,28 @@ from arena_eval.improve.proposers import (
     check_reads_prompts,
 )
 from arena_eval.improve.rows import STAGES, TEXT, ImproveRow, ImproveStage, RunRows
-from arena_eval.improve.text_policy import TextPolicy, check_shows_persona, with_text
+from arena_eval.improve.text_policy import check_shows_persona, with_text
 from arena_eval.improve.texts import safe_text
-from arena_eval.improve.transcripts import PlayedEpisode, played_by
+from arena_eval.improve.transcripts import (
+    PlayedEpisode,
+    played_by,
+    with_mistakes,
+)
 from arena_eval.intervals import LEVEL
-from arena_eval.matches import Evaluation, EvaluationPlan, env_of, seeds_of
+from arena_eval.matches import (
+    Evaluation,
+    EvaluationPlan,
+    Progress,
+    checked_seats,
+    env_of,
+    seeds_of,
+)
+from arena_eval.move_values import MoveSolver
 from arena_eval.spending import Budget, Prices, Spending, added, endpoints_of
 from arena_eval.stopping import StopRule
 from arena_wrappers import NoReplyError, Policy
 from arena_wrappers.locks import lock_of
+from arena_wrappers.policies.prompted import PromptPolicy
 from arena_wrappers.records import EpisodeLog, params_of, write_whole
 
 ERROR = 0.05  # probability of any wrong acceptance in a run
@@ -67,6 +81,7 @@ class Improvement:
         num_texts: candidates per round.
         num_episodes: most seeds for each of play, race and confirmation. Race and confirmation
             end early when their interval excludes 0.
+        seats: in which the policy plays with the text; "all" for each in turn.
         seed: of the first episode.
         start: the text at the beginning; empty for none.
         prompt: arguments of the `PromptWrapper`, without `persona`.
@@ -94,6 +109,7 @@ class Improvement:
         num_rounds: int = 5,
         num_texts: int = 4,
         num_episodes: int = 100,
+        seats: Literal["all"] | Sequence[int] = "all",
         seed: int = 0,
         start: str = "",
         prompt: Mapping[str, Any] | None = None,
@@ -110,6 +126,8 @@ class Improvement:
         self._player("", 0).check_game(self._env.game)
         self._prompt = dict(prompt or {})
         check_shows_persona(self._prompt.get("system"))
+        self._seats = seats
+        self._num_seats = len(checked_seats(self._env.game, seats))
         self._opponents = _checked_opponents(self._env.game, opponents)
         self._proposer, self._out = proposer, out
         self._num_rounds, self._num_texts = num_rounds, num_texts
@@ -118,6 +136,7 @@ class Improvement:
         self._watch_endpoints()
         self._start = self.text = safe_text(start)
         self.has_spent_budget = False
+        self._solver = MoveSolver()
         self._lock = lock_of(out, is_folder=True)  # it ends with this object
         self._rows = RunRows(out, self.settings)
         for spending in self._rows.spent():
@@ -127,7 +146,9 @@ class Improvement:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings in the first row of a run; a run can only continue with equal ones."""
+        seats = {} if self._seats == "all" else {"seats": [*self._seats]}
         return {
+            **seats,
             "policy": self._policy.name,
             "game": self._env.id or type(self._env.game).__name__,
             "params": params_of(self._env.game),
@@ -145,8 +166,7 @@ class Improvement:
     @property
     def max_episodes(self) -> int:
         """The number of episodes of the run, if no stage ends early."""
-        num_seats = self._env.game.num_players
-        lineups = [1 if each == "self" else num_seats for each in self._opponents]
+        lineups = [1 if each == "self" else self._num_seats for each in self._opponents]
         return self._num_played_texts * self._num_episodes * sum(lineups)
 
     @property
@@ -164,6 +184,7 @@ class Improvement:
                 self._env,
                 [opponent],
                 self._num_episodes,
+                self._seats,
                 prompt=self._prompt,
                 baselines=False,
             )
@@ -172,16 +193,23 @@ class Improvement:
         parts = [plan.expected(Budget(prices=prices))[1] for plan in plans]
         return added(parts).times(self._num_played_texts)
 
-    def run(self, after_round: Callable[[], object] = lambda: None) -> list[ImproveRow]:
+    def run(
+        self,
+        after_round: Callable[[], object] = lambda: None,
+        progress: Progress = lambda done, total: None,
+    ) -> list[ImproveRow]:
         """Plays all rounds that are not finished; the rows of the run.
 
         Args:
             after_round: called when a round ends, with all rows written.
+            progress: called after each game with the numbers of games played by this call, and
+                of all that the rounds may take.
 
         Raises:
             NoReplyError: a policy or the proposer gave no replies; the same arguments continue.
             OSError: a file cannot be written.
         """
+        self._progress, self._num_played = progress, 0
         self._set_text(self._start, 0)
         self._tried: list[Tried] = []
         try:
@@ -221,9 +249,10 @@ class Improvement:
         if confirmation is not None and confirmation["is_accepted"]:
             self._set_text(confirmation["text"], confirmation["number"])
 
-    def _propose(self, number: int, current: TextPolicy) -> ImproveRow:
+    def _propose(self, number: int, current: PromptPolicy) -> ImproveRow:
         """Plays with the current text, and records the texts of the proposer."""
         played = self._play(number, current)
+        played = with_mistakes(played, self._env.game, self._solver)
         evidence = Evidence(self._env.game, self.text, played, self._tried)
         if isinstance(self._proposer, ModelProposer):
             each = self._proposer.expected(evidence, self._num_texts, self.budget)
@@ -234,16 +263,30 @@ class Improvement:
         )
         texts = dict.fromkeys(safe_text(text) for text in proposals)
         before = {"", self.text, *(tried.text for tried in self._tried)}
+        new_texts = [text for text in texts if text not in before][: self._num_texts]
+        reason = {} if new_texts else {"reason": self._why_none(evidence, proposals)}
         return self._add_row(
             "proposals",
             round=number,
             text=self.text,
             mean_return=fmean(each.mean_return for each in played),
             num_played=len(played),
-            texts=[text for text in texts if text not in before][: self._num_texts],
+            texts=new_texts,
+            **reason,
         )
 
-    def _play(self, number: int, current: TextPolicy) -> list[PlayedEpisode]:
+    def _why_none(self, evidence: Evidence, proposals: Sequence[str]) -> str:
+        """What the proposer read and wrote in a round without a new text, and what to do."""
+        if not proposals and isinstance(self._proposer, OpeningsProposer):
+            return self._proposer.why_none(evidence)
+        num_empty = sum(not safe_text(text) for text in proposals)
+        return (
+            f"read {counted(len(evidence.played), 'game')} and wrote "
+            f"{counted(len(proposals), 'text')}, {num_empty} of them empty, the others tried "
+            "before: give another --proposer, or end with fewer --rounds"
+        )
+
+    def _play(self, number: int, current: PromptPolicy) -> list[PlayedEpisode]:
         for opponent in self._opponents:
             self._evaluate("play", number, opponent, current)
         log = EpisodeLog(self._file(number, "play"))
@@ -256,7 +299,7 @@ class Improvement:
         self,
         stage: ImproveStage,
         number: int,
-        current: TextPolicy,
+        current: PromptPolicy,
         text: str,
         index: int,
     ) -> ImproveRow:
@@ -283,8 +326,8 @@ class Improvement:
         stage: ImproveStage,
         number: int,
         opponent: Opponent,
-        player: TextPolicy,
-        base: TextPolicy | None = None,
+        player: PromptPolicy,
+        base: PromptPolicy | None = None,
         level: float = LEVEL,
     ) -> Evaluation:
         """Plays a stage of a round against one opponent; the current text plays each seed once.
@@ -300,6 +343,7 @@ class Improvement:
             self._env,
             [opponent],
             self._num_episodes,
+            self._seats,
             base=base,
             seed=self._first_seed(number, stage),
             prompt=self._prompt,
@@ -314,7 +358,11 @@ class Improvement:
                 plan.expected(budget)
             except ValueError as error:  # the budget is too small for one seed
                 raise BudgetSpent from error
-        evaluation = plan.run(write=False)
+        num_before, total = self._num_played, self.max_episodes
+        evaluation = plan.run(
+            lambda done, _: self._progress(num_before + done, total), write=False
+        )
+        self._num_played += plan.num_episodes
         if plan.has_spent_budget:
             raise BudgetSpent
         return evaluation
@@ -329,7 +377,7 @@ class Improvement:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{stage}.jsonl"
 
-    def _player(self, text: str, index: int) -> TextPolicy:
+    def _player(self, text: str, index: int) -> PromptPolicy:
         return with_text(self._policy, text, f"{self._policy.name}, text {index}")
 
     def _set_text(self, text: str, index: int) -> None:

@@ -43,9 +43,10 @@ from arena_envs.game import AnyGame, bounds_of
 from arena_envs.solvers import InfosetTable, information_states, nash_conv
 from arena_envs.trust import NotTrusted, named_only
 from arena_eval.baselines import is_small
+from arena_eval.exact import ExactEvaluation
 from arena_eval.exploit import SHORT, is_tabular, tabular
 from arena_eval.intervals import mean_interval, paired_interval
-from arena_eval.luck import Adjusted, adjusted_mean
+from arena_eval.luck import Adjusted, adjusted_mean, worth_text
 from arena_eval.recorded_luck import EXACT_VALUES, LuckCorrections
 from arena_eval.result_rows import scales_of, token_ids, win_draw_loss
 from arena_eval.tournament.round_robin import PairOutcome, fit_elo
@@ -409,11 +410,7 @@ def _tables(suite: Suite, policy: Policy) -> dict[GameCondition, list[list[float
         options = suite.prompt(key[1], policy) or PromptOptions(**prompt_fields)
         if is_tabular(policy):
             options = SHORT
-        elif (
-            len(states) > MAX_SCORED
-            or options.history != "state"
-            or not _scores(policy)
-        ):
+        elif len(states) > MAX_SCORED or not options.is_of_state or not _scores(policy):
             continue
         table, _ = tabular(scoring, rules, options)
         tables[key] = [list(map(float, table[state])) for state in states]
@@ -671,10 +668,12 @@ def _row(suite: Suite, game: str, submission: Submission) -> BoardRow:
     ):
         ends = mean_interval(values.tolist(), low, high)
         row[f"against {name}"] = _interval(values, ends)
-        if adjusted := _adjusted(suite, game, name, submission, values):
+        if (mean := _exact_mean(suite, game, name, submission)) is not None:
+            row[f"luck out, {name}"] = f"{mean:z.2f}, exact"
+        elif adjusted := _adjusted(suite, game, name, submission, values):
             row[f"luck out, {name}"] = (
                 f"{adjusted.mean:z.2f} [{adjusted.low:z.2f}, {adjusted.high:z.2f}], "
-                f"{adjusted.games_saved:.1f} times"
+                f"{worth_text(adjusted.worth)}"
             )
     for head, condition in GAPS.items():
         if condition in returns_by_condition:
@@ -694,6 +693,19 @@ def _row(suite: Suite, game: str, submission: Submission) -> BoardRow:
         )
         row["score"] = f"{score:z.1f}"
     return row
+
+
+def _exact_mean(
+    suite: Suite, game: str, opponent: str, submission: Submission
+) -> float | None:
+    """The expected return of a bot in plain play; None of other policies and in large games."""
+    if not submission.is_bot:
+        return None
+    wrapper = suite.wrappers[game, "plain"]
+    other: Policy | Literal["self"] = suite.opponents.get(opponent, "self")
+    exact = ExactEvaluation(wrapper, range(wrapper.env.game.num_players), {})
+    outcomes = exact.outcomes(make_policy(submission.name), other)
+    return None if outcomes is None else outcomes["all"].mean_return
 
 
 def _adjusted(

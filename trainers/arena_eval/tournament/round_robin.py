@@ -21,9 +21,21 @@ from arena_envs import GameEnv
 from arena_envs.extras import import_extra
 from arena_envs.game import AnyGame, bounds_of
 from arena_eval.baselines import prepared
+from arena_eval.confidence_sequences import PLANNED
 from arena_eval.exploit import given_prompts, nash_convs
-from arena_eval.intervals import TAIL, mean_interval, paired_interval
-from arena_eval.luck import Adjusted, adjusted_mean
+from arena_eval.intervals import (
+    TAIL,
+    adjusted_interval,
+    mean_interval,
+    paired_interval,
+)
+from arena_eval.luck import (
+    Adjusted,
+    adjusted_mean,
+    adjusted_returns,
+    helps,
+    worth_text,
+)
 from arena_eval.matches import Progress, env_of, seeds_of
 from arena_eval.recorded_luck import LuckByPair
 from arena_eval.result_rows import ReplyCount
@@ -645,13 +657,30 @@ class GameResults:
             return PairOutcome(row, column, 0.5)
         return PairOutcome(row, column, float(own_return > others))
 
-    def all_scores(self) -> Floats:
-        """float64[n, n, seeds], mean return over seats of the row against the column; 0 for itself."""
-        size = range(len(self.policies))
-        no_scores = [0.0] * len(self.seeds)
-        return np.array(
-            [[no_scores if r == c else self._scores(r, c) for c in size] for r in size]
-        )
+    def all_scores(self) -> tuple[Floats, bool]:
+        """float64[n, n, seeds], mean return over seats of the row against the column; 0 for itself.
+
+        With the luck taken out where that helps; the second part says whether it was, of any pair.
+        """
+        size = len(self.policies)
+        scores, is_adjusted = np.zeros((size, size, len(self.seeds))), False
+        for row, column in product(range(size), repeat=2):
+            if row == column:
+                continue
+            scores[row, column] = self._scores(row, column)
+            if (adjusted := self._adjusted_scores(row, column)) is not None:
+                scores[row, column], is_adjusted = adjusted, True
+        return scores, is_adjusted
+
+    def _adjusted_scores(self, row: int, column: int) -> Floats | None:
+        """`_scores` with the luck taken out; None where that does not help."""
+        if self.luck is None or len(self.seeds) < PLANNED.min_adjusted:
+            return None
+        if (corrections := self._corrections(row, column)) is None:
+            return None
+        returns = np.array(self._scores(row, column))
+        adjusted = adjusted_returns(returns, corrections)
+        return adjusted if helps(returns, adjusted) else None
 
     def _scores(self, row: int, column: int) -> list[float]:
         """Mean return of the row policy over all seats, by seed."""
@@ -683,13 +712,15 @@ class GameSummary:
             seats; None if they did not meet.
         means: mean return of each policy, averaged over the other policies.
         ranking: names of the policies, the best first: by Nash average, and equal ones and
-            games without it by mean return. Both are of measured payoffs, see `ranks`.
+            games without it by mean return. Both are of measured payoffs, see `ranks`, with the luck
+            taken out where that helps.
         ranks: rank of each policy: 1 + the number of policies that are better beyond doubt, as the
             95 % interval of the difference over seeds is above 0. Others share a rank.
         ratings: ratings in competitive games, else None.
         nash: Nash average in competitive zero-sum games of two seats, else None.
         cross_play: self-play against cross-play in cooperative games, else None.
         nash_conv: exact NashConv of policies by name; see `nash_convs`.
+        is_adjusted: whether the luck is taken out of payoffs that `nash`, `ranking` and `ranks` read.
     """
 
     game: str
@@ -703,6 +734,7 @@ class GameSummary:
     nash: NashAverage | None
     cross_play: CrossPlay | None
     nash_conv: Mapping[str, float] = field(default_factory=dict)
+    is_adjusted: bool = False
 
 
 @dataclass(frozen=True)
@@ -780,7 +812,7 @@ def _summary(scores: GameResults, self_pairs: bool) -> GameSummary:
         for row in size
     )
     is_competitive = game.kind == "competitive"
-    all_scores, nash = scores.all_scores(), None
+    (all_scores, is_adjusted), nash = scores.all_scores(), None
     if is_competitive and game.num_players == 2 and game.zero_sum:
         nash = nash_average(all_scores.mean(axis=2))
         resampled = resampled_ratings(all_scores)
@@ -789,27 +821,29 @@ def _summary(scores: GameResults, self_pairs: bool) -> GameSummary:
         gaps = resampled[:, :, None] - resampled[:, None, :]
         is_better = np.quantile(gaps, TAIL, axis=0) > EPSILON
     else:
-        is_better = _better_by_return(all_scores, bounds_of(game))
-    means = tuple(map(scores.mean_return, size))
+        is_better = _better_by_return(all_scores, bounds_of(game), is_adjusted)
+    means = all_scores.sum(axis=(1, 2))
     best_first = sorted(
-        size,
-        key=lambda i: (-round(nash.ratings[i], 9) if nash else 0.0, -means[i].mean),
+        size, key=lambda i: (-round(nash.ratings[i], 9) if nash else 0.0, -means[i])
     )
     return GameSummary(
         game=scores.label,
         params=params_of(game),
         kind=game.kind,
         payoffs=payoffs,
-        means=means,
+        means=tuple(map(scores.mean_return, size)),
         ranking=tuple(policies[index] for index in best_first),
         ranks=shared_ranks(is_better),
         ratings=rate(policies, scores.outcomes()) if is_competitive else None,
         nash=nash,
         cross_play=scores.cross_play() if game.kind == "cooperative" else None,
+        is_adjusted=is_adjusted,
     )
 
 
-def _better_by_return(scores: Floats, bounds: tuple[float, float]) -> NDArray[np.bool_]:
+def _better_by_return(
+    scores: Floats, bounds: tuple[float, float], is_adjusted: bool
+) -> NDArray[np.bool_]:
     """bool[n, n], whether the row's mean return is above the column's beyond doubt."""
     size = len(scores)
     means = scores.sum(axis=1) / (size - 1)  # [n, seeds]
@@ -817,8 +851,13 @@ def _better_by_return(scores: Floats, bounds: tuple[float, float]) -> NDArray[np
     is_better = np.zeros((size, size), bool)
     for row, column in product(range(size), repeat=2):
         if row != column:
-            gaps = (means[row] - means[column]).tolist()
-            is_better[row, column] = paired_interval(gaps, bound)[0] > 0
+            gaps = means[row] - means[column]
+            low, _ = (
+                adjusted_interval(gaps, -bound, bound)
+                if is_adjusted
+                else paired_interval(gaps.tolist(), bound)
+            )
+            is_better[row, column] = low > 0
     return is_better
 
 
@@ -1235,13 +1274,16 @@ def rankings(
                     mean_cell(mean["adjusted"]) if mean["adjusted"] else "-"
                     for mean in section["means"]
                 ]
-                columns["games saved"] = [
-                    f"{mean['adjusted']['games_saved']:.1f}"
-                    if mean["adjusted"]
-                    else "-"
+                columns["as good as"] = [
+                    worth_text(mean["adjusted"]["worth"]) if mean["adjusted"] else "-"
                     for mean in section["means"]
                 ]
                 notes.append(LUCK)
+            if section.get("is_adjusted"):
+                notes.append(
+                    "order, ranks and Nash average are of payoffs with the luck taken out, of the "
+                    "pairs where that helps"
+                )
         if ratings := section["ratings"]:
             columns["Elo (95 %)"] = [
                 f"{x['elo']:z.0f}\n{x['elo_low']:z.0f} to {x['elo_high']:z.0f}"
@@ -1299,7 +1341,7 @@ def _record(tournament: Tournament, game: GameSummary, index: int) -> dict[str, 
         "adjusted": mean.adjusted and mean.adjusted.mean,
         "adjusted_low": mean.adjusted and mean.adjusted.low,
         "adjusted_high": mean.adjusted and mean.adjusted.high,
-        "games_saved": mean.adjusted and mean.adjusted.games_saved,
+        "adjusted_worth": mean.adjusted and mean.adjusted.worth,
         "shared_rank": game.ranks[index],
         "nash_average": nash and nash.ratings[index],
         "nash_average_low": nash and nash.lows[index],

@@ -9,6 +9,7 @@ step has rollouts. The parts of a curve have its number as `data-curve`; the pag
 import io
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
@@ -233,6 +234,54 @@ def figure_of(
         for panel in panels[len(charts) :]:
             panel.remove()
     return figure
+
+
+PAPER: dict[str, Any] = {  # of a figure in a column of a paper
+    **SETTINGS,
+    "font.size": 8,
+    "text.color": "black",
+    "axes.edgecolor": "black",
+    "axes.labelcolor": "black",
+    "xtick.color": "black",
+    "ytick.color": "black",
+    "grid.color": "0.88",
+    "pdf.fonttype": 42,  # letters stay letters, as journals want
+    "savefig.dpi": 300,
+}
+PAPER_SIZE = 3.4, 2.2  # inches
+FIGURE_TYPES = (".pdf", ".svg", ".png")
+
+
+def write_figure(chart: Chart, path: Path, last: int) -> None:
+    """Writes a chart as a figure of a paper.
+
+    Args:
+        chart: what to draw.
+        path: its suffix is one of `FIGURE_TYPES`.
+        last: last optimizer step, where the horizontal axis ends.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is not installed.
+    """
+    matplotlib = import_extra("matplotlib", "report")
+    figures = import_extra("matplotlib.figure", "report")
+    kind = path.suffix.removeprefix(".")
+    undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind)
+    with matplotlib.rc_context(PAPER):
+        figure = figures.Figure(figsize=PAPER_SIZE, layout="constrained")
+        axes = figure.subplots()
+        _draw(axes, chart)
+        _furnish(axes, chart, last)
+        axes.set_ylabel(fill(chart.title, 32))
+        if len(chart.lines) + len(chart.levels) > 1:
+            legend = figure.legend(
+                loc="outside upper center", ncols=2, fontsize=7, frameon=False
+            )
+            for text in legend.get_texts():
+                text.set_text(fill(text.get_text(), 30))
+        file = io.BytesIO()
+        figure.savefig(file, format=kind, metadata=undated)
+    path.write_bytes(file.getvalue())
 
 
 def _draw(axes: "Axes", chart: Chart) -> list[list[float]]:

@@ -130,7 +130,15 @@ def _settings(config: str) -> Mapping[str, Any]:
         settings = yaml.safe_load(config)
     except yaml.YAMLError:
         return {}  # the page shows the text
-    return settings if isinstance(settings, Mapping) else {}
+    if not isinstance(settings, Mapping):
+        return {}
+    values: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:  # such as lora: {r: 16}
+            values |= {f"{name}: {key}": inner for key, inner in value.items()}
+        else:
+            values[str(name)] = value
+    return values
 
 
 def start_table(runs: Sequence[RunFiles]) -> TextTable:

@@ -44,6 +44,15 @@ def records_of(rows: Sequence[ImproveRow]) -> list[dict[str, Any]]:
     return records
 
 
+def silent_rounds(rows: Sequence[ImproveRow]) -> list[str]:
+    """A sentence for each round whose proposer wrote no new text."""
+    return [
+        f"Round {row['round']}: the proposer {row['reason']}."
+        for row in rows
+        if row["kind"] == "proposals" and row.get("reason")
+    ]
+
+
 def _figures(row: Mapping[str, Any]) -> str:
     ends = interval_text(row.get("low"), row.get("high"))
     return f"{number_cell(row['difference'])} ({ends}), {row.get('num_seeds')} seeds"
@@ -102,7 +111,8 @@ def _round_table(rows: Sequence[ImproveRow]) -> TextTable:
             )
     heads = ["round", "mean return", "games", "new texts", "kept"]
     notes = [
-        "Mean returns of different rounds are of different games; the differences below pair them."
+        "Mean returns of different rounds are of different games; the differences below pair them.",
+        *silent_rounds(rows),
     ]
     return TextTable("", heads, cells, notes)
 

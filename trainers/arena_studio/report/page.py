@@ -65,13 +65,18 @@ def replay_page(
 
 
 def filled_page(
-    template: str, *, scripts: Sequence[str] = ("replay.js",), **values: Any
+    template: str,
+    *,
+    scripts: Sequence[str] = ("replay.js",),
+    connects: bool = False,
+    **values: Any,
 ) -> str:
     """A page of one of our templates, with the script and the style of replays.
 
     Args:
         template: its file name; it extends `page.html`.
         scripts: file names of what the page runs, in order.
+        connects: whether the page listens to the server that it comes from.
         values: what the template shows.
 
     Raises:
@@ -90,7 +95,7 @@ def filled_page(
         lstrip_blocks=True,
     )
     hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
-    values |= {"style": style, "script": script, **hashes}
+    values |= {"style": style, "script": script, "connects": connects, **hashes}
     page: str = templates.get_template(template).render(**values)
     return page
 

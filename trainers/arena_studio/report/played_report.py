@@ -98,7 +98,7 @@ def read_evaluation(path: Path, num_episodes: int) -> PlayedFiles:
     if not episodes_by_source:
         raise ValueError(
             f"want a file of episodes, {str(path)!r} holds none; give the --out file of "
-            "arena eval, the --out folder of arena tournament, or a run folder"
+            "arena eval, the --out folder of arena bench tournament, or a run folder"
         )
     episodes = _fit_page(episodes_by_source, num_episodes)
     results_file = results_path(path)
@@ -125,11 +125,11 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
     """Reads the folder of a tournament, finished or not.
 
     Args:
-        folder: what `arena tournament --out` wrote.
+        folder: what `arena bench tournament --out` wrote.
         num_episodes: number of episodes to show of each pairing.
 
     Raises:
-        ValueError: the summary is none of `arena tournament`, or has other fields than those of
+        ValueError: the summary is none of `arena bench tournament`, or has other fields than those of
             this version.
     """
     episodes_by_source = EpisodesBySource(list)

@@ -62,8 +62,34 @@
     requestAnimationFrame(() => requestAnimationFrame(scroll)); // after the turn is drawn
   }
 
+  // What a served page hears: sentences on the run, and that its files have changed
+  function listen() {
+    const source = new EventSource($("status").dataset.events);
+    const add = (tag, text) => {
+      const node = document.createElement(tag);
+      node.textContent = text;
+      return node;
+    };
+    source.addEventListener("status", (event) => {
+      const status = JSON.parse(event.data);
+      $("status").replaceChildren(...status.flatMap(([heading, lines]) =>
+        [add("h3", heading), ...lines.map((line) => add("p", line))]));
+      $("written").textContent = "";
+    });
+    source.addEventListener("changed", () => {
+      source.close();
+      const grow = () => {
+        if (document.hidden || !$("reloads").checked) return void setTimeout(grow, 1000);
+        keepPlace();
+        location.reload();
+      };
+      grow();
+    });
+    source.onerror = () => { $("written").textContent = "arena watch does not answer; the page stays as it is."; };
+  }
+
   function live() {
-    $("written").textContent = document.lastModified;
+    if (!$("status")) $("written").textContent = document.lastModified;
     history.scrollRestoration = "manual";
     const state = history.state;
     if (state?.fields) restorePlace(state);
@@ -71,6 +97,7 @@
     $("reloads").addEventListener("input", () => {
       history.replaceState({ ...history.state, paused: !$("reloads").checked }, "");
     });
+    if ($("status")) return void listen();
     setInterval(() => {
       if (document.hidden || !$("reloads").checked) return;
       keepPlace();

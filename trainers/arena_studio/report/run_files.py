@@ -84,7 +84,9 @@ def read_run_files(folder: Path, num_groups: int) -> RunFiles:
     return run
 
 
-def read_runs(folders: Sequence[Path], num_groups: int) -> list[RunFiles]:
+def read_runs(
+    folders: Sequence[Path], num_groups: int, *, are_new: bool = False
+) -> list[RunFiles]:
     """Reads run folders, finished or not, for one page.
 
     Of several runs, the steps are read that all of them have stored, and the last one of
@@ -96,6 +98,7 @@ def read_runs(folders: Sequence[Path], num_groups: int) -> list[RunFiles]:
             than `MAX_TURNS` turns in all, each file gives as many groups as fit into its
             share, one at least; where these are still too many, evenly spaced steps are
             read, with the last one.
+        are_new: whether runs may have logged nothing yet.
 
     Raises:
         ValueError: a folder is no run folder or is given twice, or there are too many.
@@ -105,7 +108,7 @@ def read_runs(folders: Sequence[Path], num_groups: int) -> list[RunFiles]:
             f"want at most {MAX_RUNS} runs in a report, got {len(folders)}; give fewer"
         )
     for folder in folders:
-        if not (folder / METRICS_FILE).is_file():
+        if not (folder / METRICS_FILE).is_file() and not are_new:
             raise ValueError(
                 f"want a run folder with {METRICS_FILE}, found none at {str(folder)!r}; "
                 "give the --output-dir of arena train, such as runs/first"
@@ -139,7 +142,9 @@ def _run_files(
     shown_files: Sequence[EpisodeFile],
 ) -> RunFiles:
     """The content of a run folder, of whose stored episodes some are shown."""
-    metrics, bad_metrics = metric_records(folder / METRICS_FILE)
+    metrics, bad_metrics = list[dict[str, Any]](), list[BadLine]()
+    if (folder / METRICS_FILE).is_file():
+        metrics, bad_metrics = metric_records(folder / METRICS_FILE)
     results, tables, origin = _results(folder / "results.json")
     config = folder / "config.yaml"
     bad = [(METRICS_FILE, line) for line in bad_metrics]
@@ -159,7 +164,9 @@ def _run_files(
     if not config.is_file():
         missing.append("config.yaml: there is no configuration")
     if not sources:
-        missing.append("rollouts/: there are no training episodes (see --saved_groups)")
+        missing.append(
+            "rollouts/: there are no training episodes (see --callbacks saved_groups)"
+        )
     num_lines = sum(_num_lines(path) for _, path in _files_of_episodes(folder))
     num_bad = sum(len(file.bad) for file in stored)
     return RunFiles(

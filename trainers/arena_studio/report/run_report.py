@@ -14,22 +14,31 @@ from arena_studio.report.comparison import (
     setting_table,
     start_table,
 )
-from arena_studio.report.curves import charts_of, missing_from
+from arena_studio.report.curves import Chart, charts_of, missing_from
 from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import RunFiles, read_runs
+from arena_studio.report.run_status import RESULTS
 from arena_studio.report.tables import fact_table, source_link
 from arena_wrappers.records import write_whole
 
+MIN_LETTERS = 3  # of the name of a figure
 SCRIPTS = ("replay.js", "report.js")
 
 
-def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
+def report_page(
+    *runs: RunFiles,
+    live_seconds: int = 0,
+    status: Sequence[tuple[str, Sequence[str]]] = (),
+    events: str = "",
+) -> str:
     """The report of runs.
 
     Args:
         runs: the files of the runs, see `read_runs`; several are compared.
         live_seconds: seconds after which the page reloads itself; 0 for a page that does not.
+        status: heading and sentences of what a live page shows first.
+        events: where a served page listens to `arena_studio.report.live`; empty elsewhere.
 
     Raises:
         ModuleNotFoundError: Jinja or matplotlib is not installed.
@@ -47,6 +56,9 @@ def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
         scripts=SCRIPTS,
         title=", ".join(run.name for run in named_runs),
         live_seconds=live_seconds,
+        status=status,
+        events=events,
+        connects=bool(events),
         num_runs=len(named_runs),
         num_episodes=len(episodes),
         left=sum(run.left for run in named_runs),
@@ -87,17 +99,52 @@ def _run_prefix(run: RunFiles, runs: Sequence[RunFiles]) -> str:
 
 def _charts(runs: Sequence[RunFiles]) -> list[tuple[str, str, list[LegendEntry]]]:
     """Title, SVG and legend of each chart."""
-    steps = [record["step"] for run in runs for record in run.metrics]
-    last_step = max(steps, default=1)
+    last_step = last_step_of(runs)
     link = partial(link_of, runs)
-    if len(runs) == 1:
-        charts = charts_of(runs[0].metrics, runs[0].results)
-    else:
-        charts = compared_charts(runs)
     return [
         (chart.title, chart_svg(chart, number, last_step, link), legend_of(chart))
-        for number, chart in enumerate(charts)
+        for number, chart in enumerate(run_charts(runs))
     ]
+
+
+def last_step_of(runs: Sequence[RunFiles]) -> int:
+    """The last optimizer step in the logs of any run."""
+    return max((record["step"] for run in runs for record in run.metrics), default=1)
+
+
+def run_charts(runs: Sequence[RunFiles]) -> list[Chart]:
+    """The charts of one run, or of several laid over each other."""
+    if len(runs) == 1:
+        return charts_of(runs[0].metrics, runs[0].results)
+    return compared_charts(runs)
+
+
+def chart_named(charts: Sequence[Chart], name: str) -> Chart:
+    """The chart whose title has all letters and digits of a name, such as `nashconv`.
+
+    Raises:
+        ValueError: none has them, or several have.
+    """
+    wanted = _letters(name)
+    fitting = [
+        chart
+        for chart in charts
+        if len(wanted) >= MIN_LETTERS and wanted in _letters(chart.title)
+    ]
+    exact = [chart for chart in fitting if _letters(chart.title) == wanted]
+    if len(exact or fitting) != 1:
+        titles = [f"{chart.title!r}" for chart in (fitting or charts)]
+        number = "several are" if fitting else "none is; there are"
+        raise ValueError(
+            f"want a figure named after a chart, got {name!r}, and {number} "
+            f"{', '.join(titles) or 'no charts'}; give letters of one title"
+        )
+    (chart,) = exact or fitting
+    return chart
+
+
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text.lower() if letter.isalnum())
 
 
 def _sources(
@@ -112,7 +159,6 @@ def _sources(
 
 
 SECONDS = 30  # between two pages
-RESULTS_FILE = "results.json"  # a run writes it at its end
 WATCHED = ("*.jsonl", "*.yaml", "results.json", "rollouts/step-*.jsonl")
 Stamp = tuple[str, int, int]  # path, time and size of a file
 
@@ -144,14 +190,8 @@ def follow(
     """
     old_stamps: list[Stamp] = []
     try:
-        while not _have_ended(folders):
-            paths = {
-                watched
-                for folder in folders
-                for pattern in WATCHED
-                for watched in folder.glob(pattern)
-            }
-            stamps = [_stamp(path) for path in sorted(paths)]
+        while not have_ended(folders):
+            stamps = stamps_of(folders)
             if stamps != old_stamps:
                 runs = read_runs(folders, num_groups)
                 write_whole(path, report_page(*runs, live_seconds=seconds))
@@ -161,7 +201,18 @@ def follow(
         pass  # the page must stop to reload itself
     runs = read_runs(folders, num_groups)
     write_whole(path, report_page(*runs))
-    return runs, _have_ended(folders)
+    return runs, have_ended(folders)
+
+
+def stamps_of(folders: Sequence[Path]) -> list[Stamp]:
+    """The files of runs that a report reads, with their times and sizes."""
+    paths = {
+        watched
+        for folder in folders
+        for pattern in WATCHED
+        for watched in folder.glob(pattern)
+    }
+    return [_stamp(path) for path in sorted(paths)]
 
 
 def _stamp(path: Path) -> Stamp:
@@ -169,5 +220,6 @@ def _stamp(path: Path) -> Stamp:
     return str(path), status.st_mtime_ns, status.st_size
 
 
-def _have_ended(folders: Sequence[Path]) -> bool:
-    return all((folder / RESULTS_FILE).is_file() for folder in folders)
+def have_ended(folders: Sequence[Path]) -> bool:
+    """Whether all runs have written their results."""
+    return all((folder / RESULTS).is_file() for folder in folders)

@@ -1,6 +1,7 @@
 "use strict";
 const at = (id) => document.getElementById(id);
-const state = { games: [], offered: {}, view: null, picked: null, timer: null, replay: null, number: 0 };
+const state = { games: [], offered: {}, view: null, picked: null, timer: null, replay: null, number: 0, kind: "",
+  cast: null, names: new Set(), worthless: new Set(), typing: false };
 
 /** An element with properties and children; texts never become markup. */
 function el(tag, props = {}, ...children) {
@@ -13,8 +14,9 @@ function el(tag, props = {}, ...children) {
   return made;
 }
 
+const SECTIONS = ["enter", "home", "choose", "table", "replay"];
 const show = (id) => {
-  for (const name of ["enter", "choose", "table", "replay"]) at(name).hidden = name !== id;
+  for (const name of SECTIONS) at(name).hidden = name !== id;
 };
 
 function problem(text) {
@@ -53,85 +55,184 @@ async function doing(work) {
   }
 }
 
+/** Begins a visit where there is none; asks nothing that the server would refuse. */
 async function enter(token) {
-  let found;
-  try { found = await ask("/api/games"); }
-  catch (error) {
-    if (error.status !== 401) throw error;
+  if (state.games.length && !token) return true;
+  const visit = await ask("/api/visit");
+  if (token || !visit.entered) {
+    if (visit.token && !token) { show("enter"); return false; }
     await ask("/api/visit", { token: token || "" });
-    found = await ask("/api/games");
   }
+  const found = await ask("/api/games");
   state.games = found.games;
   at("missing").textContent = found.missing || "";
+  return true;
 }
 
 const linked = () => new URLSearchParams(location.hash.slice(1));
+const factsOf = (id) => state.games.find((game) => game.id === id);
 
 async function route() {
   clearTimeout(state.timer);
   const link = linked();
-  await enter(link.get("token"));
+  if (!await enter(link.get("token"))) return;
   if (link.has("token")) { location.hash = ""; return; }
   if (link.has("record")) await openReplay(unpacked(link.get("record")));
+  else if (link.has("watch")) await openWatch(link.get("watch"));
   else if (link.has("table")) await openTable(link.get("table"), link.get("invite"));
-  else choose();
+  else if (link.has("game")) await choose(link.get("game"));
+  else home();
 }
 
-// Choosing a game
+// Names: colors and roles in place of player_0
 
-function choose() {
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Who plays: the game, a name for each seat, the seat of this visitor or null. */
+function cast(game, seats, mine) {
+  state.cast = { facts: factsOf(game), seats, mine };
+}
+
+/** "You", or the color or role of a seat. */
+const label = (seat) => (seat === state.cast.mine ? "You" : state.cast.facts.names[seat]);
+
+/** "You, red" and "minimax, blue". */
+function who(seat) {
+  const { seats, mine, facts } = state.cast;
+  const name = seat === mine ? "You" : seats[seat] === "person" ? "Another person" : seats[seat] || "Somebody";
+  return facts.players === 1 ? name : [name, facts.colors[seat], facts.roles[seat]].filter(Boolean).join(", ");
+}
+
+/** A text of the game with names in place of player_0: "You" where it stands alone, else the color or role. */
+function say(text) {
+  if (!text || !state.cast) return text;
+  const { mine, facts } = state.cast, known = (seat, name) => facts.names[seat] || name;
+  return text.replace(/^player_(\d+)(?=$|[:;,])/, (name, seat) => (Number(seat) === mine ? "You" : known(seat, name)))
+    .replace(/\bplayer_(\d+)\b/g, (name, seat) => known(seat, name))
+    .replace(/\b(\w+) has \1\b(, )?/g, ""); // the name says it
+}
+
+function drawPlayers(place, mover) {
+  const { facts } = state.cast;
+  place.hidden = facts.players < 2;
+  place.replaceChildren(...facts.names.map((_, seat) => el("li", { "aria-current": seat === mover },
+    el("span", { className: `swatch t-${facts.tones[seat]}`, "aria-hidden": "true" }), who(seat),
+    facts.talk ? el("small", {}, ` player_${seat}`) : null)));
+}
+
+// Home: a gallery of boards
+
+/** Kinds of games in order; a game is of the first one that fits. */
+const KINDS = [["Board games", (game) => game.information === "perfect" && game.kind === "competitive" && game.players > 1 && !game.talk],
+  ["Cards and secrets", (game) => game.kind === "competitive" && game.players > 1 && !game.talk],
+  ["In words", (game) => game.talk && game.players > 1], ["Together", (game) => game.kind === "cooperative" && game.players > 1],
+  ["Mixed motives", (game) => game.players > 1], ["Alone", () => true]];
+const kindOf = (game) => KINDS.find(([, fits]) => fits(game))[0];
+
+const players = (game) => (game.players === 1 ? "1 player" : `${game.players} players`);
+const hides = (game) => (game.information === "perfect" ? "nothing hidden" : "hidden information");
+const pictureOf = (game) => `pictures/${encodeURIComponent(game.id)}.svg`;
+
+function home() {
   document.title = "arena";
-  show("choose");
+  show("home");
+  at("kinds").replaceChildren(...["", ...KINDS.map(([kind]) => kind)].map((kind) => el("button",
+    { type: "button", "aria-pressed": String(state.kind === kind), onclick: () => { state.kind = kind; home(); } }, kind || "All")));
   listGames();
+  listRecent();
 }
 
 function listGames() {
-  const wanted = at("filter").value.toLowerCase(), before = at("game").value;
-  const fits = (game) => `${game.id} ${game.title} ${game.kind}`.toLowerCase().includes(wanted);
-  const found = state.games.filter(fits);
-  at("game").replaceChildren(...found.map((game) =>
-    el("option", { value: game.id }, `${game.title} (${game.id.replace(/-v\d+$/, "")})`)));
-  const named = (id) => found.some((game) => game.id === id);
-  at("game").value = [before, "tic_tac_toe-v0"].find(named) || (found[0] || {}).id || "";
-  return doing(listSeats);
+  const wanted = at("filter").value.trim().toLowerCase();
+  const fits = (game) => `${game.id} ${game.title} ${game.about} ${game.kind}`.toLowerCase().includes(wanted);
+  const found = state.games.filter((game) => fits(game) && (!state.kind || kindOf(game) === state.kind));
+  at("gallery").replaceChildren(...KINDS.map(([kind]) => [kind, found.filter((game) => kindOf(game) === kind)])
+    .filter(([, games]) => games.length)
+    .flatMap(([kind, games]) => [el("h2", {}, kind), el("ul", { className: "tiles" }, ...games.map(tile))]));
+  at("none").hidden = found.length > 0;
 }
 
-async function listSeats() {
-  const game = state.games.find((one) => one.id === at("game").value);
+const tile = (game) => el("li", {}, el("a", { className: "tile", href: `#game=${game.id}` },
+  el("img", { src: pictureOf(game), alt: "", loading: "lazy", width: 240, height: 160 }),
+  el("b", {}, game.title), el("span", {}, game.about), el("small", {}, `${players(game)}, ${hides(game)}`)));
+
+function recent() {
+  try {
+    const games = JSON.parse(localStorage.getItem("arena-last"));
+    return Array.isArray(games) ? games.filter((game) => factsOf(game.game) && Array.isArray(game.seats)) : [];
+  } catch { return []; }
+}
+
+/** Remembers the last five games of this browser. */
+function remember(view) {
+  const others = recent().filter((game) => game.table !== view.table);
+  const kept = [{ table: view.table, game: view.game, seats: view.seats, result: view.done ? outcome(view)[0] : "" }, ...others];
+  try { localStorage.setItem("arena-last", JSON.stringify(kept.slice(0, 5))); } catch { /* full or forbidden */ }
+}
+
+function listRecent() {
+  const games = recent();
+  at("last").hidden = games.length === 0;
+  at("recent").replaceChildren(...games.map((game) => {
+    const others = [...new Set(game.seats.filter((name) => name !== "person"))].join(", ");
+    const against = others ? ` with ${others}` : "";
+    return el("li", {}, el("a", { href: `#table=${encodeURIComponent(game.table)}` },
+      el("b", {}, factsOf(game.game).title), el("span", {}, against), el("small", {}, game.result || "Go on")));
+  }));
+}
+
+// Choosing who plays
+
+async function choose(id) {
+  const game = factsOf(id);
+  if (!game) throw new Error("No game has this name; go back to all games.");
+  document.title = game.title;
+  show("choose");
+  at("chosen").textContent = game.title;
+  at("about").textContent = game.about;
+  at("facts").textContent = `${players(game)}, ${game.kind}, ${hides(game)}${game.talk ? ", in words" : ""}`;
+  at("picture").src = pictureOf(game);
   at("seats").replaceChildren();
-  if (!game) { at("facts").textContent = "No game has this name."; return; }
-  const words = [game.kind, `${game.information} information`, game.talk ? "talk" : "listed moves"];
-  at("facts").textContent = `${game.players} ${game.players === 1 ? "player" : "players"}, ${words.join(", ")}`;
-  state.offered[game.id] ||= (await ask(`/api/games/${encodeURIComponent(game.id)}`)).opponents;
-  const opponents = state.offered[game.id];
-  if (at("game").value !== game.id) return;
-  const best = opponents.length > 1 ? opponents[1] : opponents[0];
-  at("seats").replaceChildren();
+  state.offered[id] ||= (await ask(`/api/games/${encodeURIComponent(id)}`)).opponents;
+  if (linked().get("game") !== id) return;
+  const opponents = state.offered[id], best = opponents.length > 1 ? opponents[1] : opponents[0];
+  const people = self.here ? [] : [["person", "another person, by link"]];
   for (let seat = 0; seat < game.players; seat++) {
-    const people = self.here ? [] : [["person", "another person, by link"]];
-    const who = [["me", "you"], ...people, ...opponents.map((name) => [name, name])];
-    const select = el("select", { id: `seat${seat}` }, ...who.map(([value, text]) => el("option", { value }, text)));
+    const options = [["me", "you"], ...people, ...opponents.map((name) => [name, name])];
+    const select = el("select", { id: `seat${seat}` }, ...options.map(([value, text]) => el("option", { value }, text)));
     select.value = seat === 0 ? "me" : best;
-    select.onchange = () => select.value === "me" && others(select, best);
-    at("seats").append(el("label", { htmlFor: select.id }, `player_${seat}`), select);
+    select.onchange = () => { if (select.value === "me") others(select, best); drawStart(); };
+    at("seats").append(el("label", { htmlFor: select.id },
+      el("span", { className: `swatch t-${game.tones[seat]}`, "aria-hidden": "true" }),
+      game.players === 1 ? "Who plays" : `${game.names[seat]}${seat === 0 ? ", first in order" : ""}`), select);
   }
+  drawStart();
+}
+
+const chosen = () => [...at("seats").querySelectorAll("select")];
+
+function drawStart() {
+  const watches = chosen().every((select) => select.value !== "me");
+  at("start").textContent = watches ? "Watch" : "Play";
 }
 
 /** One seat is mine. */
 function others(mine, best) {
-  for (const select of at("seats").querySelectorAll("select"))
-    if (select !== mine && select.value === "me") select.value = best;
+  for (const select of chosen()) if (select !== mine && select.value === "me") select.value = best;
 }
 
 async function start() {
-  const selects = [...at("seats").querySelectorAll("select")];
-  const mine = selects.findIndex((select) => select.value === "me");
-  if (mine < 0) throw new Error("Choose a seat for yourself.");
+  const selects = chosen(), mine = selects.findIndex((select) => select.value === "me");
+  if (!selects.length) return;
   const early = selects.slice(0, mine).some((select) => select.value === "person");
-  if (early) throw new Error("Take the first of the seats that people play.");
-  const seats = selects.map((select) => (select.value === "me" ? "person" : select.value));
-  const view = await ask("/api/tables", { game: at("game").value, seats });
-  location.hash = `table=${view.table}`;
+  if (early || (mine < 0 && selects.some((select) => select.value === "person")))
+    throw new Error("Take the first of the seats that people play.");
+  await open(linked().get("game"), selects.map((select) => (select.value === "me" ? "person" : select.value)));
+}
+
+async function open(game, seats) {
+  const view = await ask("/api/tables", { game, seats });
+  location.hash = `${seats.includes("person") ? "table" : "watch"}=${view.table}`;
 }
 
 // Playing
@@ -141,6 +242,9 @@ async function openTable(id, invite) {
   const view = invite ? await ask(`${path}/join`, { invite }) : await ask(path);
   if (invite) history.replaceState(null, "", `#table=${id}`);
   at("values").replaceChildren();
+  at("shared").hidden = true;
+  state.typing = false;
+  state.view = null;
   show("table");
   draw(view);
   problem("");
@@ -153,19 +257,42 @@ function draw(view) {
   clearTimeout(state.timer);
   state.pause = fresh ? 150 : Math.min(2 * state.pause, 1200); // an opponent may be quick
   if (!view.done && !view.yours) state.timer = setTimeout(poll, state.pause);
+  cast(view.game, view.seats, view.seat);
   drawInvites(view);
+  drawPlayers(at("players"), view.to_move);
   at("status").textContent = statusOf(view);
   if (!fresh) return;
   state.picked = null;
-  const game = state.games.find((one) => one.id === view.game);
-  document.title = `${view.yours ? "Your turn: " : ""}${game.title}`;
-  at("title").textContent = `${game.title}: you are player_${view.seat}`;
+  remember(view);
+  document.title = `${view.yours ? "Your turn: " : ""}${state.cast.facts.title}`;
+  at("title").textContent = state.cast.facts.title;
   at("observed").textContent = view.text;
   at("rules").textContent = view.rules;
+  drawPrompt(view.prompt);
   at("text").value = "";
-  at("review").hidden = view.own_turns.length === 0;
-  at("credit").hidden = !view.done;
+  at("over").hidden = !view.done;
+  const num = view.seats.filter((name) => name === "person").length;
+  at("swap").hidden = view.seats.length < 2 || num > 1;
+  drawHistory(view.history);
   drawMoves();
+  drawReview(view, before && before.table === view.table && view.own_turns.length > before.own_turns.length);
+}
+
+function drawPrompt(prompt) {
+  if (!prompt.length) return; // the last one stays
+  at("prompt").replaceChildren(...prompt.map((message) => el("div", {}, el("b", {}, message.role), el("pre", {}, message.content))));
+}
+
+/** What was done by whom, as a line of text. */
+function line(items) {
+  const parts = items.flatMap(([seat, text]) => [el("span", { className: "did" },
+    el("span", { className: `swatch t-${state.cast.facts.tones[seat]}`, "aria-hidden": "true" }), `${label(seat)} ${say(text)}`), " "]);
+  return el("p", { className: "history" }, ...parts);
+}
+
+function drawHistory(done) {
+  const latest = done.slice(-12);
+  at("history").replaceChildren(...(done.length ? [el("h2", {}, done.length > 12 ? "Latest moves" : "Moves"), line(latest)] : []));
 }
 
 async function poll() {
@@ -177,12 +304,30 @@ async function poll() {
   else state.timer = setTimeout(poll, 3000);
 }
 
+const number = (value) => (value === null ? "" : String(+value.toFixed(4)));
+
+/** How the game ended: in a few words, and in a sentence. */
+function outcome(view) {
+  const { returns, seat } = view, mine = returns[seat], top = Math.max(...returns);
+  const { kind } = factsOf(view.game);
+  if (returns.length === 1) return [`Scored ${number(mine)}`, `You scored ${number(mine)}.`];
+  if (kind === "cooperative") return [`Scored ${number(mine)}`, `Together you scored ${number(mine)}.`];
+  const plain = (paid) => number(paid).replace("-", "\u2212");
+  const ends = returns.length === 2 ? `, ${plain(mine)} to ${plain(returns[1 - seat])}`
+    : `: ${returns.map((paid, other) => `${other === seat ? "you" : label(other)} ${plain(paid)}`).join(", ")}`;
+  const ties = returns.filter((paid) => paid === top).length;
+  if (mine < top) return ["Lost", `${mine > Math.min(...returns) ? "You did not come first" : "You lost"}${ends}.`];
+  if (ties === returns.length) return ["Drew", `A draw${ends}.`];
+  return ["Won", `You won${ends}.`];
+}
+
 function statusOf(view) {
-  if (!view.done) return view.yours ? "Your turn." : `Waiting for player_${view.to_move}.`;
-  const who = (seat) => (seat === view.seat ? "you" : `player_${seat}`);
-  const ends = view.returns.map((paid, seat) => `${who(seat)} ${+paid.toFixed(4)}`);
-  const forfeit = view.forfeited_by === null ? "" : ` player_${view.forfeited_by} forfeited.`;
-  return `The game is over: ${ends.join(", ")}.${forfeit}`;
+  if (view.done) {
+    const forfeit = view.forfeited_by === null ? "" : ` ${label(view.forfeited_by)} forfeited.`;
+    return `The game is over. ${outcome(view)[1]}${forfeit}`;
+  }
+  if (view.yours) return "Your turn.";
+  return view.seats[view.to_move] === "person" ? `Waiting for ${label(view.to_move)}.` : `${label(view.to_move)} is thinking.`;
 }
 
 function drawInvites(view) {
@@ -190,7 +335,7 @@ function drawInvites(view) {
   at("invites").replaceChildren(...free.map(([secret, seat]) => {
     const value = `${location.origin}/#table=${view.table}&invite=${secret}`;
     const id = `invite${seat}`;
-    return el("p", {}, el("label", { htmlFor: id }, `Link for player_${seat}, for one browser`),
+    return el("p", {}, el("label", { htmlFor: id }, `Send this link to who plays ${label(seat)}; it works in one browser`),
       el("input", { id, readOnly: true, value, onfocus: (event) => event.target.select() }));
   }));
 }
@@ -201,16 +346,29 @@ function drawMoves() {
   drawScene(at("scene"), view.scene, view.yours && !view.talk ? view.legal : []);
   at("moves").hidden = !view.yours;
   if (!view.yours) return;
-  const typed = at("text").value.trim().toLowerCase();
-  let legal = picked ? view.legal.filter((text) => named(text, picked)) : view.legal;
-  if (legal.length > 40) legal = legal.filter((text) => text.toLowerCase().includes(typed)).slice(0, 40);
-  at("ask").textContent = view.talk ? "Say something, then the action on a new line; or take an example above"
-    : "Or type a move";
+  const typed = at("text").value.trim().toLowerCase(), many = view.legal.length > 40;
+  // what a click on the board does needs no button
+  const onBoard = (text) => !view.talk && reached(text);
+  let legal = picked ? view.legal.filter((text) => named(text, picked)) : view.legal.filter((text) => !onBoard(text));
+  if (many) legal = legal.filter((text) => text.toLowerCase().includes(typed)).slice(0, 12);
+  const types = view.talk || state.typing || (many && !view.legal.every(onBoard));
+  at("typing").hidden = !types;
+  at("moves").classList.toggle("typed", types && legal.length > 9);
+  at("type").hidden = types;
+  at("ask").textContent = view.talk ? "Say something, then the action on a new line; or take an example"
+    : many ? "Type a few letters to find a move" : "Type a move";
   at("buttons").replaceChildren(...legal.map((text) => el("button", {
     type: "button", onclick: () => (view.talk ? fill(text) : send(text)),
-  }, text)));
-  if (hadFocus && !typed) (view.talk ? at("text") : at("buttons").firstElementChild || at("text")).focus({ preventScroll: true });
+  }, say(text))));
+  if (!hadFocus || typed) return;
+  const first = types && (view.talk || many) ? at("text") : at("buttons").firstElementChild
+    || at("scene").querySelector("button:not([tabindex='-1'])");
+  if (first) first.focus({ preventScroll: true });
 }
+
+/** Whether clicks on the board play a move. */
+const reached = (text) => state.names.has(text)
+  || new Set(parts(text).filter((name) => state.names.has(name))).size > 1;
 
 function fill(text) {
   const said = at("text").value.trim();
@@ -227,6 +385,23 @@ const send = (text) => doing(async () => {
     throw error;
   }
 });
+
+// After the game
+
+const again = (turned) => doing(async () => {
+  const { game, seats } = state.view;
+  await open(game, turned ? [...seats.slice(1), seats[0]] : seats);
+});
+
+async function share() {
+  const link = `${location.origin}${location.pathname}#record=${packed(await ask(`/api/tables/${state.view.table}/record`))}`;
+  at("shared").hidden = false;
+  at("shared").value = link;
+  at("shared").select();
+  try { await navigator.clipboard.writeText(link); at("share").textContent = "Copied"; }
+  catch { at("share").textContent = "Copy the link"; } // only secure pages may write to the clipboard
+  setTimeout(() => { at("share").textContent = "Share"; }, 3000);
+}
 
 // Squares: a move names them, as "b2", "e2e4" or "a1-b1"
 
@@ -252,15 +427,44 @@ function pick(name) {
   drawMoves();
 }
 
+/** Puts the focus on the next square that can be clicked, in the direction of an arrow. */
+function goOver(key) {
+  const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
+  const middle = (box) => [box.left + box.width / 2, box.top + box.height / 2];
+  const [x, y] = middle(document.activeElement.getBoundingClientRect());
+  const far = (button) => {
+    const [bx, by] = middle(button.getBoundingClientRect());
+    const along = (bx - x) * dx + (by - y) * dy, across = Math.abs((bx - x) * dy) + Math.abs((by - y) * dx);
+    return along < 2 ? Infinity : along + 3 * across;
+  };
+  const next = [...at("scene").querySelectorAll("button")].map((button) => [far(button), button])
+    .reduce((best, each) => (each[0] < best[0] ? each : best), [Infinity, null])[1];
+  if (next) next.focus();
+}
+
 // Pictures
+
+const TURNS = /^(player_\d+ is to move|All players choose|Chance draws|The game is over: .*)\.$/; // the status says it
 
 function drawScene(place, scene, legal = []) {
   const draws = { Grid: drawGrid, Cards: drawCards, Table: drawTable, Track: drawTrack, Talk: drawTalk };
-  place.replaceChildren(...[el("p", {}, scene.title)].filter(() => scene.title),
-    ...scene.shapes.map((shape) => el("div", { className: "shape" }, ...draws[shape.kind](shape, legal))));
+  state.names = new Set();
+  const title = TURNS.test(scene.title) ? "" : scene.title;
+  place.replaceChildren(...[el("p", {}, say(title))].filter(() => title),
+    ...scene.shapes.map((shape) => el("div", { className: `shape ${shape.kind.toLowerCase()}` }, ...draws[shape.kind](shape, legal))));
 }
 
+/** The word for a tone: that of the seat whose pieces have it. */
+const colorOf = (name) => state.cast.facts.colors[state.cast.facts.tones.indexOf(name)] || name;
 const tone = (name) => (name ? `t-${name}` : "");
+const heading = (title) => (title ? el("p", { className: "caption" }, say(title)) : "");
+
+/** A part of the board that is clicked. */
+function clickable(tag, props, name, ...children) {
+  state.names.add(name);
+  const picked = state.picked === name ? " picked" : "";
+  return el(tag, { ...props, className: `${props.className}${picked}`, type: "button", onclick: () => pick(name) }, ...children);
+}
 
 function drawGrid(grid, legal) {
   const columns = Math.max(...grid.rows.map((row) => row.length), 1);
@@ -274,8 +478,11 @@ function drawGrid(grid, legal) {
   });
   const head = grid.top.length ? el("tr", {}, grid.left.length ? el("td") : null,
     ...[...grid.top].map((text) => el("th", { scope: "col" }, text))) : null;
-  const table = el("table", { className: "grid" }, grid.title ? el("caption", {}, grid.title) : null, head, ...rows);
-  table.style.setProperty("--columns", columns + (grid.left.length ? 1 : 0) + grid.shift * grid.rows.length);
+  const table = el("table", { className: `cells${grid.shift ? " hexes" : ""}` },
+    grid.title ? el("caption", {}, say(grid.title)) : null, head, ...rows);
+  const width = (row) => (grid.narrow ? row.length / 2 : row.length);
+  table.style.setProperty("--columns", (grid.narrow ? width({ length: columns }) + 1 : columns) + (grid.left.length ? 1 : 0) + grid.shift * grid.rows.length);
+  if (grid.shift) table.style.marginRight = `calc(${grid.shift * grid.rows.length} * var(--side))`;
   return [table];
 }
 
@@ -284,61 +491,110 @@ function square(grid, cell, row, column, legal) {
   const plays = name && legal.some((text) => named(text, name));
   const inside = cell.disc && cell.tone ? el("span", { className: `disc ${tone(cell.tone)}` }, cell.text) : cell.text;
   const dark = grid.checkered && (row + column) % 2 ? "shade" : "";
-  const marks = `${cell.mark ? "marked" : ""} ${plays && state.picked === name ? "picked" : ""}`;
-  const className = `cell ${dark} ${cell.disc ? "" : tone(cell.tone)} ${marks}`;
-  const told = [name || "square", cell.text, cell.disc ? cell.tone : "", cell.mark ? "marked" : ""].filter(Boolean).join(", ");
+  const className = `cell ${dark} ${cell.disc ? "" : tone(cell.tone)} ${cell.mark ? "marked" : ""}`;
+  const told = [name || "square", cell.text, cell.disc ? colorOf(cell.tone) : "", cell.mark ? "marked" : ""]
+    .filter(Boolean).join(", ");
   if (!plays) return el("span", { className, role: "img", "aria-label": told }, inside);
-  return el("button", { className, type: "button", "aria-label": told, onclick: () => pick(name) }, inside);
+  // of a column that a move names, the keyboard stops at the first square only
+  const again = state.names.has(name) && !grid.left.length;
+  return clickable("button", { className, "aria-label": told, ...(again ? { tabIndex: -1 } : {}) }, name, inside);
 }
 
-function drawCards(cards) {
-  const items = cards.cards.map((card) => el("li",
-    { className: `card ${card.text === null ? "face-down" : tone(card.tone)}` },
-    card.text === null ? el("span", { role: "img", "aria-label": "face down" }, "?") : card.text,
-    card.note ? el("span", { className: "note" }, `\n${card.note}`) : null));
-  return [el("p", {}, cards.title), el("ul", { className: "cards" }, ...items)];
+/** What names a card in a move: its face, or its place in the hand as in "play 0". */
+function nameOfCard(cards, card, place, legal) {
+  if (cards.seat === null || cards.seat !== (state.view || {}).seat) return null;
+  if (card.text !== null && legal.includes(card.text)) return card.text;
+  return legal.some((text) => /^[a-z]+ \d+$/.test(text) && text.endsWith(` ${place}`)) ? String(place) : null;
+}
+
+function drawCards(cards, legal) {
+  const items = cards.cards.map((card, place) => {
+    const name = nameOfCard(cards, card, place, legal);
+    const face = card.text === null ? el("span", { role: "img", "aria-label": "face down" }, "?") : card.text;
+    const className = `card ${card.text === null ? "face-down" : tone(card.tone)}`;
+    const inside = [face, card.note ? el("span", { className: "note" }, `\n${card.note}`) : null];
+    return el("li", {}, name === null ? el("span", { className }, ...inside) : clickable("button", { className }, name, ...inside));
+  });
+  return [heading(cards.title), items.length ? el("ul", { className: "hand" }, ...items) : el("p", { className: "soft" }, "none yet")];
 }
 
 function drawTable(table) {
-  const head = table.header.length ? [el("tr", {}, ...table.header.map((text) => el("th", { scope: "col" }, text)))] : [];
+  const head = table.header.length ? [el("tr", {}, ...table.header.map((text) => el("th", { scope: "col" }, say(text))))] : [];
   const rows = table.rows.map((row) => el("tr", {}, ...row.map((cell) =>
-    el("td", { className: `${tone(cell.tone)} ${cell.mark ? "marked" : ""}` }, cell.text))));
-  return [el("table", { className: "table" }, table.title ? el("caption", {}, table.title) : null, ...head, ...rows)];
+    el("td", { className: `${tone(cell.tone)} ${cell.mark ? "marked" : ""}` }, say(cell.text)))));
+  return [el("table", { className: "facts" }, table.title ? el("caption", {}, say(table.title)) : null, ...head, ...rows)];
 }
 
-function drawTrack(track) {
-  const items = track.items.map((cell) =>
-    el("li", { className: `item ${tone(cell.tone)} ${cell.mark ? "marked" : ""}` }, cell.text || "\u00a0"));
-  return [el("p", {}, track.title), el("ol", { className: "track" }, ...items)];
+/** Seat and text of a past action: named by the text, or by the color of a seat. */
+function doneBy(cell) {
+  const [, seat, text] = /^player_(\d+) (.*)$/s.exec(cell.text) || [];
+  if (seat !== undefined) return [Number(seat), text];
+  const place = /^seat\d/.test(cell.tone) ? state.cast.facts.tones.indexOf(cell.tone) : -1;
+  return place < 0 ? null : [place, cell.text];
+}
+
+/** Past actions are a line of text; chips, from which a move may take, are clicked. */
+function drawTrack(track, legal) {
+  const done = track.items.map(doneBy);
+  if (done.length && done.every(Boolean)) return [heading(track.title), line(done)];
+  const pile = track.title.split(":")[0], num = track.items.filter((cell) => cell.text).length;
+  const items = track.items.map((cell, i) => {
+    const className = `item ${tone(cell.tone)} ${cell.mark ? "marked" : ""}`;
+    const text = legal.find((each) => each.endsWith(` ${pile}`) && parts(each)[1] === String(num - i));
+    return el("li", {}, text ? clickable("button", { className, "aria-label": text }, text, cell.text || "\u00a0")
+      : el("span", { className }, say(cell.text) || "\u00a0"));
+  });
+  return [heading(track.title), el("ol", { className: "chips-row" }, ...items)];
 }
 
 function drawTalk(talk) {
-  const items = talk.said.map((bubble) => el("li", {},
-    el("b", {}, bubble.seat === null ? bubble.audience : `player_${bubble.seat}${bubble.audience ? ` to ${bubble.audience}` : ""}`),
-    [bubble.words, bubble.action].filter(Boolean).join("\n")));
-  return [talk.title ? el("p", {}, talk.title) : null, el("ul", { className: "talk" }, ...items)].filter(Boolean);
+  const { mine } = state.cast;
+  const items = talk.said.map((bubble) => el("li", { className: bubble.seat !== null && bubble.seat === mine ? "mine" : "" },
+    el("b", {}, bubble.seat === null ? say(bubble.audience) : `${label(bubble.seat)}${bubble.audience ? ` to ${say(bubble.audience)}` : ""}`),
+    [bubble.words, say(bubble.action)].filter(Boolean).join("\n")));
+  return [heading(talk.title), el("ul", { className: "talk" }, ...items)];
 }
 
-// Regret and credit
-
-const number = (value) => (value === null ? "" : String(+value.toFixed(4)));
+// What moves were worth
 
 function valuesOf(moves) {
   if (moves.fault) return [el("p", { className: "soft" }, `No values: ${moves.fault}.`)];
   const order = moves.values.map((_, i) => i).sort((a, b) => moves.values[b] - moves.values[a]);
-  const rows = order.map((i) => el("tr", {}, el("td", {}, `${moves.actions[i]}${i === moves.played ? " (played)" : ""}`),
-    el("td", {}, number(moves.values[i])), el("td", {}, `${(100 * moves.mix[i]).toFixed(1)} %`)));
+  const [low, high] = [Math.min(...moves.values), Math.max(...moves.values)];
+  const rows = order.map((i) => {
+    const bar = el("span", { className: "worth", "aria-hidden": "true" });
+    bar.style.width = `${high > low ? (5 * (moves.values[i] - low)) / (high - low) : 5}rem`;
+    return el("tr", { className: i === moves.played ? "played" : "" },
+      el("td", {}, `${say(moves.actions[i])}${i === moves.played ? " (played)" : ""}`),
+      el("td", {}, bar, number(moves.values[i])), el("td", {}, `${(100 * moves.mix[i]).toFixed(1)} %`));
+  });
+  const played = moves.played === null ? "This move" : say(moves.actions[moves.played]), best = say(moves.actions[order[0]]);
+  const verdict = moves.regret === null ? "" : moves.regret < 1e-6 ? `${capital(played)}: no move was better.`
+    : `${capital(played)} gave away ${number(moves.regret)}; best was ${best}.`;
   const head = el("tr", {}, ...["move", "value", "best mix"].map((text) => el("th", { scope: "col" }, text)));
-  return [el("p", {}, `Regret ${number(moves.regret)}, advantage ${number(moves.advantage)}.`),
-    el("table", { className: "values" }, head, ...rows),
-    el("p", { className: "soft" }, `Values: expected returns if ${moves.reference}.`)];
+  return [el("p", { className: "verdict" }, verdict),
+    el("div", { className: "long", tabIndex: 0, role: "region", "aria-label": "Values of moves" }, el("table", { className: "values" }, head, ...rows)),
+    el("p", { className: "soft" }, `Regret ${number(moves.regret)}, advantage ${number(moves.advantage)}. Values: expected returns if ${say(moves.reference)}.`)];
+}
+
+const isWide = () => matchMedia("(min-width: 60rem)").matches;
+
+/** On a wide screen the worth of a move comes by itself, elsewhere by a button. */
+function drawReview(view, isNew) {
+  const shows = view.own_turns.length > 0 && !state.worthless.has(view.game);
+  at("review").hidden = !shows;
+  if (shows && isNew && isWide()) return review();
 }
 
 const review = () => doing(async () => {
   const { view } = state, turn = view.own_turns[view.own_turns.length - 1];
   const moves = await ask(`/api/tables/${view.table}/review?turn=${turn}`);
+  if (state.view.table !== view.table || !state.view.own_turns.includes(turn)) return;
+  if (moves.fault) { state.worthless.add(view.game); at("review").hidden = true; }
   at("values").replaceChildren(...valuesOf(moves));
 });
+
+// Replays, and games that are watched
 
 const packed = (record) => btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(record))))
   .replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
@@ -351,40 +607,100 @@ function unpacked(text) {
 }
 
 async function openReplay(record) {
+  const seats = Array.isArray(record.seats) ? record.seats.map(String) : [];
   state.replay = await ask("/api/replay", record);
   state.record = record;
-  state.seats = Array.isArray(record.seats) ? record.seats.map(String) : [];
   at("link").value = location.href;
-  at("slider").max = state.replay.turns.length;
+  begin(seats.map((name) => (name === "person" ? "a person" : name)), false);
+}
+
+/** A game of policies, which goes on while it is watched. */
+async function openWatch(id) {
+  const path = `/api/tables/${encodeURIComponent(id)}/watch?from=`;
+  state.replay = { ...await ask(`${path}0`), path };
+  state.record = null;
+  begin(state.replay.seats, !matchMedia("(prefers-reduced-motion: reduce)").matches);
+}
+
+function begin(seats, runs) {
+  const { replay } = state;
+  cast(replay.game, seats, null);
+  document.title = `${replay.title}: ${replay.path ? "watch" : "replay"}`;
+  at("played").textContent = document.title;
+  at("linked").hidden = Boolean(replay.path);
   show("replay");
   goTo(0);
+  setRunning(runs);
+}
+
+function setRunning(runs) {
+  clearTimeout(state.timer);
+  state.runs = runs;
+  at("run").setAttribute("aria-pressed", String(runs));
+  at("run").textContent = runs ? "Pause" : "Run";
+  if (runs) state.timer = setTimeout(tick, 900);
+}
+
+/** One turn further; at the last one of a watched game, asks for the next. */
+async function tick() {
+  if (at("replay").hidden) return;
+  await doing(async () => {
+    const { replay } = state;
+    if (state.number < replay.turns.length) goTo(state.number + 1);
+    if (state.number === replay.turns.length) await grow(replay);
+  });
+  const { replay } = state, goesOn = state.number < replay.turns.length || (replay.path && !replay.done);
+  if (state.runs) setRunning(goesOn);
+}
+
+async function grow(replay) {
+  if (!replay.path || replay.done) return;
+  const more = await ask(`${replay.path}${replay.turns.length}`);
+  if (state.replay !== replay) return;
+  problem(more.fault && `${more.fault}; it is asked again in a while.`);
+  Object.assign(replay, { ...more, turns: [...replay.turns, ...more.turns] });
+  if (replay.done) state.record = await ask(replay.path.replace(/watch.*/, "record"));
+  goTo(state.number);
 }
 
 function goTo(place) {
-  const { replay, seats } = state, last = replay.turns.length;
+  const { replay } = state, last = replay.turns.length;
   state.number = Math.min(Math.max(place, 0), last);
+  at("slider").max = last;
   at("slider").value = state.number;
   at("place").textContent = `${state.number} of ${last}`;
-  at("played").textContent = `${replay.title}: replay`;
   const turn = replay.turns[state.number];
+  drawPlayers(at("cast"), turn && turn.seat);
   drawScene(at("shown"), turn ? turn.scene : replay.end);
-  const who = (seat) => `player_${seat}${seats[seat] ? ` (${seats[seat]})` : ""}`;
+  drawWords(replay.turns.slice(0, state.number + 1));
   if (!turn) {
-    const ends = replay.returns.map((paid, seat) => `${who(seat)} ${number(paid)}`);
-    at("turn").textContent = `${replay.done ? "The end" : "Broken off"}: ${ends.join(", ")}.`;
+    const ends = replay.returns.map((paid, seat) => `${who(seat)} ${number(paid)}`).join("; ");
+    at("turn").textContent = replay.done ? `The end: ${ends}.` : replay.path ? "The next turn is awaited." : `Broken off: ${ends}.`;
     at("worth").replaceChildren();
     return;
   }
-  const said = turn.invalid ? `forfeits: ${turn.invalid}` : turn.reply;
-  at("turn").textContent = `${who(turn.seat)}: ${said}`;
-  const paid = el("p", {}, `Reward ${number(turn.reward)}, return from here ${number(turn.to_go)}.`);
-  const draw = () => at("worth").replaceChildren(paid, ...(turn.moves ? valuesOf(turn.moves)
-    : [el("button", { type: "button", onclick: solve }, "Regret and best mix")]));
+  at("turn").textContent = `${who(turn.seat)}: ${turn.invalid ? `forfeits: ${turn.invalid}` : say(turn.reply)}`;
+  drawWorth(turn);
+}
+
+function drawWorth(turn) {
+  const { replay } = state, isLive = replay.path && !replay.done;
+  const paid = isLive ? "" : el("p", {}, `Reward ${number(turn.reward)}, return from here ${number(turn.to_go)}.`);
   const solve = () => doing(async () => {
     turn.moves = await ask("/api/values", { ...state.record, turn: replay.turns.indexOf(turn) });
-    if (state.replay.turns[state.number] === turn) draw();
+    if (state.replay.turns[state.number] === turn) drawWorth(turn);
   });
-  draw();
+  at("worth").replaceChildren(paid, ...(turn.moves ? valuesOf(turn.moves)
+    : isLive ? [] : [el("button", { type: "button", onclick: solve }, "Regret and best mix")]));
+}
+
+/** What each seat wrote, the latest last. */
+function drawWords(turns) {
+  at("words").replaceChildren(...turns.slice(-8).map((turn) => el("li", {},
+    el("b", {}, el("span", { className: `swatch t-${state.cast.facts.tones[turn.seat]}`, "aria-hidden": "true" }), who(turn.seat)),
+    turn.words === turn.reply ? say(turn.words) : turn.words)));
+  at("words").lastElementChild?.classList.add("now");
+  at("words").scrollTop = at("words").scrollHeight;
 }
 
 // Events
@@ -393,31 +709,49 @@ at("enter").onsubmit = (event) => {
   event.preventDefault();
   doing(async () => { await ask("/api/visit", { token: at("token").value }); at("token").value = ""; await route(); });
 };
+at("find").onsubmit = (event) => event.preventDefault();
 at("filter").oninput = listGames;
-at("game").onchange = () => doing(listSeats);
+at("all").onclick = () => { at("filter").value = ""; state.kind = ""; home(); };
 at("new").onsubmit = (event) => { event.preventDefault(); doing(start); };
 at("moves").onsubmit = (event) => { event.preventDefault(); send(at("text").value.trim()); };
 at("text").oninput = () => { if (state.view && state.view.legal.length > 40) drawMoves(); };
 at("text").onkeydown = (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); at("moves").requestSubmit(); }
 };
+const type = () => { state.typing = true; drawMoves(); at("text").focus(); };
+at("type").onclick = type;
 at("review").onclick = review;
+at("again").onclick = () => again(false);
+at("swap").onclick = () => again(true);
+at("share").onclick = () => doing(share);
+at("shared").onfocus = () => at("shared").select();
 at("credit").onclick = () => doing(async () => {
   location.hash = `record=${packed(await ask(`/api/tables/${state.view.table}/record`))}`;
 });
-at("slider").oninput = () => goTo(Number(at("slider").value));
+at("slider").oninput = () => { setRunning(false); goTo(Number(at("slider").value)); };
+at("run").onclick = () => { if (state.number === state.replay.turns.length && state.replay.done) goTo(0); setRunning(!state.runs); };
 at("link").onfocus = () => at("link").select();
 for (const button of at("replay").querySelectorAll("[data-by]"))
-  button.onclick = () => goTo(state.number + Number(button.dataset.by));
+  button.onclick = () => { setRunning(false); goTo(state.number + Number(button.dataset.by)); };
+
+const WAYS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
 document.addEventListener("keydown", (event) => {
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || event.ctrlKey || event.altKey || event.metaKey;
   if (typing) return;
-  if (!at("replay").hidden && event.key === "ArrowLeft") goTo(state.number - 1);
-  if (!at("replay").hidden && event.key === "ArrowRight") goTo(state.number + 1);
-  if (!at("table").hidden && !at("moves").hidden && /^[1-9]$/.test(event.key)) {
+  if (!at("home").hidden && event.key === "/") { event.preventDefault(); at("filter").focus(); }
+  if (!at("replay").hidden && /^Arrow(Left|Right)$/.test(event.key)) {
+    setRunning(false);
+    goTo(state.number + (event.key === "ArrowLeft" ? -1 : 1));
+  }
+  if (at("table").hidden || at("moves").hidden) return;
+  const { view } = state;
+  if (/^[1-9]$/.test(event.key)) {
     const button = at("buttons").children[Number(event.key) - 1];
     if (button) button.click();
-  }
+  } else if (event.key === "/") { event.preventDefault(); type(); }
+  else if (event.key === "Escape" && state.picked) { state.picked = null; drawMoves(); }
+  else if (WAYS[event.key] && !view.talk && view.legal.includes(WAYS[event.key])) { event.preventDefault(); send(WAYS[event.key]); }
+  else if (WAYS[event.key] && at("scene").contains(event.target)) { event.preventDefault(); goOver(event.key); }
 });
 window.addEventListener("hashchange", () => doing(route));
 doing(route).then(() => { document.body.dataset.ready = "yes"; });

@@ -49,9 +49,11 @@ def make_app(
     requests: list[tuple[str, str, Work | None, float]] = [
         ("POST", "/api/visit", None, 1.0),
         ("GET", "/api/games", server.games, 1.0),
+        ("GET", "/pictures/{game}.svg", server.picture, 1.0),
         ("GET", "/api/games/{game}", server.opponents, 5.0),
         ("POST", "/api/tables", server.open, 10.0),
         ("GET", table, server.view, 1.0),
+        ("GET", f"{table}/watch", server.watch, 1.0),
         ("POST", f"{table}/join", server.join, 5.0),
         ("POST", f"{table}/reply", server.reply, 1.0),
         ("GET", f"{table}/review", server.review, 5.0),
@@ -63,6 +65,7 @@ def make_app(
         routing.Route(path, partial(server.answer, work, cost), methods=[method])
         for method, path, work, cost in requests
     ]
+    routes.append(routing.Route("/api/visit", server.visit, methods=["GET"]))
     for path, (name, media_type) in ASSETS.items():
         routes.append(routing.Route(path, partial(_asset, name, media_type)))
     applications = import_extra("starlette.applications", "web")

@@ -1,5 +1,6 @@
 """The games that can be played in a browser, and their own opponents."""
 
+from collections import Counter
 from functools import lru_cache
 from typing import Any
 
@@ -7,11 +8,20 @@ import arena_envs
 from arena_envs.catalogue import GAMES
 from arena_envs.checks import install_advice
 from arena_envs.game import AnyGame
+from arena_envs.scenes.shapes import SEATS, seat_tone
+from arena_envs.testing import page_of
 from arena_eval.baselines import solver_of
 from arena_studio.web.refusal import Refused
 from arena_wrappers import make_policy
 from arena_wrappers.prompts.pages import page_title
 
+COLORS = {  # words for tones of pieces
+    **dict(
+        zip(SEATS, ("blue", "orange", "green", "purple", "teal", "pink"), strict=True)
+    ),
+    "dark": "black",
+    "light": "white",
+}
 KEPT = 200  # tables, policies and solved games that stay in memory
 
 
@@ -34,12 +44,50 @@ def listed() -> dict[str, dict[str, Any]]:
         facts_by_id[info.id] = {
             "id": info.id,
             "title": page_title(game) if info.id in GAMES else info.id,
+            "about": about(game) if info.id in GAMES else "",
             "players": game.num_players,
             "kind": game.kind,
             "information": game.information,
             "talk": game.num_actions is None,
+            **_seats(game),
         }
+    # games of one module share its title; each has its id then
+    num_by_title = Counter(facts["title"] for facts in facts_by_id.values())
+    for id, facts in facts_by_id.items():
+        if num_by_title[facts["title"]] > 1:
+            facts["title"] = id.rpartition("-v")[0].replace("_", " ").capitalize()
     return facts_by_id
+
+
+def about(game: AnyGame) -> str:
+    """The first sentence of the page, which follows the title."""
+    sentence = page_of(game).partition(":")[2].strip().partition("\n\n")[0]
+    words = " ".join(sentence.split())
+    return words[:1].upper() + words[1:]
+
+
+def _seats(game: AnyGame) -> dict[str, list[str]]:
+    """Of each seat, the tone of its pieces, the word for it, its role and the name in texts."""
+    num = game.num_players
+    tones = _by_seat(game, "seat_tones") or [seat_tone(seat) for seat in range(num)]
+    colors = [
+        COLORS.get(tone, tone) if seat < len(SEATS) else f"seat {seat + 1}"
+        for seat, tone in enumerate(tones)
+    ]
+    roles = _by_seat(game, "seat_roles")
+    names = [name.capitalize() for name in roles or colors]
+    return {
+        "tones": tones,
+        "colors": colors,
+        "roles": roles,
+        "names": ["You"] if num == 1 else names,
+    }
+
+
+def _by_seat(game: AnyGame, fact: str) -> list[str]:
+    """What a game declares of each seat; nothing where it does not, or not for so many seats."""
+    values = list(getattr(game, fact, ()))
+    return values if len(values) == game.num_players else []
 
 
 def missing_note() -> str:

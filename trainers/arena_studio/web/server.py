@@ -6,13 +6,14 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from arena_envs.checks import JSON
 from arena_envs.extras import import_extra
 from arena_studio.web.games import listed, missing_note
 from arena_studio.web.links import MAX_SEED, replayed, values_in
+from arena_studio.web.pictures import picture_of
 from arena_studio.web.rates import Limits, Rates
 from arena_studio.web.refusal import Refused
 from arena_studio.web.tables import SOON, GameTable, Tables
@@ -27,13 +28,25 @@ NUM_COMPUTING = 2  # of them at once
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 HEADERS = {  # of every answer
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+
+PICTURE_HEADERS = {  # of a picture: it styles itself, and runs nothing
+    **HEADERS,
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    "Cache-Control": "private, max-age=86400",
+}
+
+
+class Picture(NamedTuple):
+    """The text of an SVG file, as an answer."""
+
+    svg: str
 
 
 # what a request of a visitor does with its fields
@@ -135,6 +148,20 @@ class Server:
         )
         return answer
 
+    async def visit(self, request: "Request") -> "Response":
+        """Whether a visit has begun, and what beginning one takes; no request of a page fails for it."""
+        address = request.client.host if request.client else "?"
+        try:
+            self.check_origin(request)
+            self.rates.pay(f"address {address}", 1.0)
+        except Refused as error:
+            return _answer({"error": str(error)}, error.status)
+        try:
+            self.visitor(request)
+        except Refused:
+            return _answer({"entered": False, "token": self.token is not None})
+        return _answer({"entered": True, "token": self.token is not None})
+
     async def answer(
         self, work: Work | None, cost: float, request: "Request"
     ) -> "Response":
@@ -170,7 +197,15 @@ class Server:
         if seed is not None and type(seed) is not int:
             raise Refused(400, f"Want a seed from 0 to {MAX_SEED - 1}, or none.")
         table = self.tables.open(_text(fields, "game"), seats, visitor, seed)
+        if table.watcher is not None:
+            return self.tables.watch(table, visitor, 0)
         return self.tables.view(table, visitor, SOON)
+
+    def picture(self, visitor: str, fields: dict[str, Any]) -> Any:
+        return Picture(picture_of(_text(fields, "game")))
+
+    def watch(self, visitor: str, fields: dict[str, Any]) -> Any:
+        return self.tables.watch(self.at(fields), visitor, _number(fields, "from"))
 
     def at(self, fields: dict[str, Any]) -> GameTable:
         """The table that a request names."""
@@ -233,8 +268,13 @@ def _number(fields: dict[str, Any], name: str) -> int:
     return value
 
 
-def _answer(content: JSON, status: int = 200) -> "Response":
+def _answer(content: "JSON | Picture", status: int = 200) -> "Response":
     responses = import_extra("starlette.responses", "web")
+    if isinstance(content, Picture):
+        picture: Response = responses.Response(
+            content.svg, status, PICTURE_HEADERS, media_type="image/svg+xml"
+        )
+        return picture
     text = json.dumps(content)  # ASCII, so that no text of a game fails to be encoded
     response: Response = responses.Response(
         text, status, HEADERS, media_type="application/json"

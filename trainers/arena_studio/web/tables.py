@@ -14,11 +14,11 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from arena_envs.trust import NotTrusted, named_only
-from arena_studio.web.games import KEPT, game_named, offered_opponents
+from arena_studio.web.games import KEPT, game_named, listed, offered_opponents
 from arena_studio.web.links import MAX_SEED, PROMPT, solved
 from arena_studio.web.refusal import Refused
 from arena_studio.web.thinkers import Thinkers
-from arena_studio.web.views import action_text, seen
+from arena_studio.web.views import action_text, frames, seen
 from arena_wrappers import InvalidReply, Policy, Reply, SeatSession, TurnRequest
 from arena_wrappers.play import ask
 from arena_wrappers.policies import SharedPolicy
@@ -42,6 +42,7 @@ class GameTable:
         owners: by seat: the visitor who plays it; None for a policy or a free seat.
         invites: by seat: the secret that gives a free seat; None if it is taken.
         save: `SeatSession.save`.
+        watcher: the visitor who watches policies in all seats; None at a table with people.
         session: the game; None until it is loaded.
         fault: why an opponent gave no reply; None if it did.
         asks_at: when it is asked again, in seconds of `time.monotonic`.
@@ -56,6 +57,7 @@ class GameTable:
     owners: list[str | None]
     invites: list[str | None]
     save: dict[str, Any]
+    watcher: str | None = None
     session: SeatSession | None = None
     fault: str | None = None
     asks_at: float = 0.0
@@ -143,7 +145,7 @@ class Tables:
     def open(
         self, game: str, seats: Sequence[str], visitor: str, seed: int | None = None
     ) -> GameTable:
-        """A new table, whose maker has the first seat of a person.
+        """A new table, whose maker has the first seat of a person, or watches without any.
 
         Args:
             game: id of a game.
@@ -159,7 +161,8 @@ class Tables:
             seed = secrets.randbelow(MAX_SEED)
         elif len(people) > 1 or not 0 <= seed < MAX_SEED:
             raise Refused(400, f"Want a seed below {MAX_SEED}, and one person.")
-        first = people[0]
+        first = people[0] if people else None
+        played_here = people or list(range(len(seats)))  # by the replies of this class
         table = GameTable(
             secrets.token_urlsafe(12),
             game,
@@ -169,7 +172,8 @@ class Tables:
                 secrets.token_urlsafe(12) if seat in people[1:] else None
                 for seat in range(len(seats))
             ],
-            {"seed": seed, "sample": 0, "seats": people, "replies": []},
+            {"seed": seed, "sample": 0, "seats": played_here, "replies": []},
+            None if people else visitor,
         )
         with self._lock, self._file:
             now = time.time()
@@ -183,8 +187,8 @@ class Tables:
     def _people(self, game: str, seats: Sequence[str]) -> list[int]:
         """The seats of people; raises Refused for seats that cannot be taken so."""
         num_players = game_named(game).num_players
-        if len(seats) != num_players or PERSON not in seats:
-            raise Refused(400, f"Want {num_players} seats, at least one of a person.")
+        if len(seats) != num_players:
+            raise Refused(400, f"Want {num_players} seats, got {len(seats)}.")
         for name in {*seats} - {PERSON, "random"}:  # what else costs seconds to know
             if name not in self.offered(game):
                 raise Refused(400, f"{game} does not offer {name!r:.80} as opponent.")
@@ -242,6 +246,28 @@ class Tables:
                 **seen(session, seat),
             }
 
+    def watch(self, table: GameTable, visitor: str, start: int) -> dict[str, Any]:
+        """The turns from `start` on of a game that a visitor watches.
+
+        Who has seen all turns gets one more: the policies play on only while somebody watches.
+        """
+        with table.lock:
+            if table.watcher != visitor:
+                raise Refused(403, "Only who opened this game watches it.")
+            session = self._running(table)
+            if start >= len(session.turns):
+                self._ask(table, session)
+                table.lock.wait_for(lambda: not table.thinks, SOON)
+            return {
+                "table": table.id,
+                "game": table.game,
+                "title": listed()[table.game]["title"],
+                "seats": table.seats,
+                "thinks": table.thinks,
+                "fault": table.fault,
+                **frames(session, start),
+            }
+
     def reply(
         self, table: GameTable, visitor: str, text: str, turn: int
     ) -> dict[str, Any]:
@@ -282,6 +308,8 @@ class Tables:
         if session.done or table.thinks or time.monotonic() < table.asks_at:
             return
         policy, request = session.request()
+        if table.watcher is not None:
+            policy = self.policy(table.game, table.seats[session.seat])
         if policy is not None:
             table.thinks = True
             self._thinkers.submit(lambda: self._think(table, session, policy, request))
@@ -300,7 +328,8 @@ class Tables:
                 self._take(table, session, reply, policy.name)
             finally:
                 table.thinks = False
-                self._ask(table, session)
+                if table.watcher is None:
+                    self._ask(table, session)
                 if not table.thinks:
                     table.lock.notify_all()
 
@@ -334,7 +363,8 @@ class Tables:
     def record(self, table: GameTable, visitor: str) -> dict[str, Any]:
         """What a link to a finished game holds; raises Refused before the end."""
         with table.lock:
-            table.seat_of(visitor)
+            if table.watcher != visitor:
+                table.seat_of(visitor)
             session = self._running(table)
             if not session.done:
                 raise Refused(
@@ -362,7 +392,11 @@ class Tables:
         if table.session is None:
             game_named(table.game)  # refuses an id that is gone
             people = table.save["seats"]
-            opponents = [self.policy(table.game, s) for s in table.seats if s != PERSON]
+            opponents = [
+                self.policy(table.game, name)
+                for seat, name in enumerate(table.seats)
+                if seat not in people
+            ]
             session = SeatSession(
                 table.game, people, opponents, prompt=PROMPT, name=PERSON, asks=False
             )
@@ -412,5 +446,5 @@ class Tables:
 
 
 def _row(table: GameTable) -> str:
-    names = ("game", "seats", "owners", "invites", "save")
+    names = ("game", "seats", "owners", "invites", "save", "watcher")
     return json.dumps({name: getattr(table, name) for name in names})

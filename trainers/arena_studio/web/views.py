@@ -3,13 +3,16 @@
 A session is a `SeatSession`, or the one of the site's page, which has no environment.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arena_envs.game import AnyGame
 from arena_envs.scenes import scene_of
 from arena_eval.move_values import MoveSolver
-from arena_wrappers.play import SeatSession
+from arena_wrappers.prompts import PromptOptions, messages
 from arena_wrappers.records import Turn
+
+if TYPE_CHECKING:  # the site's page has no environments
+    from arena_wrappers.play import SeatSession
 
 
 def action_text(game: AnyGame, turn: Turn) -> str:
@@ -19,7 +22,7 @@ def action_text(game: AnyGame, turn: Turn) -> str:
     return game.action_text(turn.state, turn.action)
 
 
-def seen(session: SeatSession, seat: int) -> dict[str, Any]:
+def seen(session: "SeatSession", seat: int) -> dict[str, Any]:
     """What a seat may know of its game now; equal in states that it cannot tell apart."""
     game, state, done = session.game, session.state, session.done
     mine = not done and session.seat == seat
@@ -32,11 +35,23 @@ def seen(session: SeatSession, seat: int) -> dict[str, Any]:
         "text": game.observe(state, seat),
         "scene": _plain(scene_of(game, state, seat)),
         "legal": session.info()["legal"] if mine else [],
+        "prompt": messages(game, state, seat, PromptOptions()) if mine else [],
+        "history": _history(session),
         "done": done,
     }
     if done:
         base["returns"] = session.returns
     return base
+
+
+def _history(session: "SeatSession") -> list[tuple[int, str]]:
+    """Seat and action of each past turn, where all seats know them: in open games, or at the end."""
+    game = session.game
+    is_open = game.information == "perfect" and not game.simultaneous
+    is_talk = game.num_actions is None  # its picture has the words
+    if is_talk or not (is_open or session.done):
+        return []
+    return [(turn.seat, action_text(game, turn)) for turn in session.turns]
 
 
 def _plain(value: Any) -> Any:
@@ -74,16 +89,17 @@ def values_at(
     }
 
 
-def frames(session: SeatSession) -> dict[str, Any]:
-    """The turns of a game and its end, as a viewer sees who may see all."""
+def frames(session: "SeatSession", start: int = 0) -> dict[str, Any]:
+    """The turns of a game from `start` on and its end, as a viewer sees who may see all."""
     game = session.game
     returns_to_go, turns = [0.0] * game.num_players, list[dict[str, Any]]()
-    for turn in reversed(session.turns):
+    for turn in reversed(session.turns[start:]):
         returns_to_go[turn.seat] += turn.reward
         turns.append(
             {
                 "seat": turn.seat,
                 "reply": action_text(game, turn) or turn.reply,
+                "words": turn.reply,
                 "invalid": turn.detail,
                 "reward": turn.reward,
                 "to_go": returns_to_go[turn.seat],

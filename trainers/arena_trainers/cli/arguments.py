@@ -1,5 +1,8 @@
 """Values of arguments and options: games, parameters, lists, files to write."""
 
+import json
+import re
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,45 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_envs.registry import split
 from arena_wrappers.policies import check_names_game
+from arena_wrappers.policies.by_name import policies
+
+
+def as_policy_string(text: str) -> str:
+    """The string of a policy; a folder or an id of the hub means `lm:`, a URL `api:`.
+
+    Raises:
+        ValueError: a URL serves no model or several, or does not answer.
+
+    >>> as_policy_string("Qwen/Qwen3-0.6B"), as_policy_string("mcts:100")
+    ('lm:Qwen/Qwen3-0.6B', 'mcts:100')
+    """
+    if re.match("https?://", text):
+        url = text.rstrip("/")
+        return f"api:{_only_model(url)}@{url}"
+    if Path(text).is_dir() and not policies.knows(text):
+        model = Path(text, "model")  # of a run
+        return f"lm:{model if model.is_dir() else text}"
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", text):
+        return f"lm:{text}"
+    return text
+
+
+def _only_model(url: str) -> str:
+    """The name of the only model behind an endpoint."""
+    advice = f"write api:MODEL@{url}"
+    try:
+        with urllib.request.urlopen(f"{url}/models", timeout=10) as answer:
+            models = [model["id"] for model in json.load(answer)["data"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"want the name of a model, and {url}/models does not list any ({error}); {advice}"
+        ) from error
+    if len(models) != 1:
+        raise ValueError(
+            f"want the name of a model, and {url} serves {len(models)}: "
+            f"{', '.join(map(str, models)):.200}; {advice}"
+        )
+    return str(models[0])
 
 
 def check_out(out: Path, marks: Sequence[bytes], command: str) -> None:

@@ -1,4 +1,4 @@
-"""The command `arena attribute`."""
+"""The command `arena bench attribute`."""
 
 from typing import Annotated
 
@@ -61,13 +61,13 @@ def attribute(
 
     For example:
 
-    arena attribute lm:runs/a/model "questions(protocol=debate)" --base lm:runs/a/start
+    arena bench attribute lm:runs/a/model "questions(protocol=debate)" --base lm:runs/a/start
     """
     from arena_eval.comparison import attributed, seats_table
     from arena_eval.matches import seeds_of
 
     specs = [policy, base, against]
-    with usage_errors(), running("nothing was kept", policies=specs):
+    with usage_errors(), running("nothing was kept", policies=specs) as bar:
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         rows, num_lost = attributed(
             policies=policy_options.policies(specs),
@@ -77,6 +77,7 @@ def attribute(
             num_permutations=permutations,
             prompt=policy_options.wrapper,
             timeout=timeout,
+            progress=bar,
         )
     method = f"sampled: {permutations} orders a seed" if permutations else "exact"
     title = f"{policy} in place of {base} in {game}: Shapley values, {method}"

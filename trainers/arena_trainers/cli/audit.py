@@ -1,4 +1,4 @@
-"""The commands `arena audit credit` and `arena audit game`."""
+"""The commands `arena credit audit` and `arena credit audit-game`."""
 
 import math
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,17 +8,13 @@ from rich.table import Table
 
 from arena_envs.registry import imported
 from arena_trainers.cli.errors import usage_errors
-from arena_trainers.cli.options import group
 from arena_trainers.cli.output import print_tables
 
 if TYPE_CHECKING:
     from arena_credit.proofs.findings import Verdict
     from arena_envs.testing.twin import AnyTree
 
-audit_app = group("audit", "Check anyone's credit or game against exact ones.")
 
-
-@audit_app.command("credit")
 def audit_credit(
     function: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION")],
     signature: Annotated[
@@ -32,7 +28,7 @@ def audit_credit(
     exact, scaled, direction (within 90 degrees), zero, reversed. Status 1: zero or reversed somewhere, or
     the function failed.
 
-    Example: arena audit credit my_trainer.advantages:grpo --signature verl
+    Example: arena credit audit my_trainer.advantages:grpo --signature verl
     """
     from arena_credit import audit
     from arena_credit.proofs.diagnostics import DIAGNOSTICS
@@ -82,7 +78,6 @@ def _noise_cell(noise: float | None) -> str:
     return "-" if noise is None or math.isinf(noise) else f"{noise:.3g}"
 
 
-@audit_app.command("game")
 def audit_game(
     name: Annotated[str, typer.Argument(metavar="GAME")],
     twin: Annotated[
@@ -106,7 +101,7 @@ def audit_game(
     in random play. Zero-sum games of two that differ in their payments alone are solved, too:
     what each is worth, and what policies lose in each. Status 1: the games differ.
 
-    Example: arena audit game "kuhn_poker(num_players=3)" --twin "openspiel:kuhn_poker(players=3)"
+    Example: arena credit audit-game "kuhn_poker(num_players=3)" --twin "openspiel:kuhn_poker(players=3)"
     """
     from arena_envs.testing import same_game
     from arena_envs.testing import twin as find_game

@@ -1,4 +1,4 @@
-"""The commands of `arena board`."""
+"""The commands of `arena bench board`."""
 
 import re
 from pathlib import Path
@@ -45,22 +45,25 @@ def run_board(
 
     For example:
 
-    arena board run cfr --out cfr.jsonl
+    arena bench board run cfr --out cfr.jsonl
 
-    arena board run api:MODEL@URL --suite mars --name "my model" --out mine.jsonl
+    arena bench board run api:MODEL@URL --suite mars --name "my model" --out mine.jsonl
     """
     from arena_eval.tournament import load_suite, play_suite
 
     with usage_errors():
         loaded_suite = load_suite(suite, allow_code=allow_code)
         max_tokens = loaded_suite.given["max_tokens"] if MODEL.match(policy) else None
-        (player,) = PolicyOptions(max_new_tokens=max_tokens).policies([policy])
+        sampling = {} if max_tokens is None else {"max_new_tokens": max_tokens}
+        (player,) = PolicyOptions(sampling=sampling).policies([policy])
         if isinstance(player, str):
             player = make_policy(player)
     advice = f"finished episodes are in {out}; the same command goes on"
     with running(advice, policies=[policy]) as bar, usage_errors():
         play_suite(loaded_suite, player, out, name=name, timeout=timeout, progress=bar)
-    typer.echo(f"{out} is finished; check it: arena board verify {out} --suite {suite}")
+    typer.echo(
+        f"{out} is finished; check it: arena bench board verify {out} --suite {suite}"
+    )
 
 
 @board_app.command("verify")
@@ -71,7 +74,7 @@ def verify_board(
 ) -> None:
     """Play the episodes of submissions again; status 1 if one does not hold.
 
-    For example: arena board verify cfr.jsonl
+    For example: arena bench board verify cfr.jsonl
     """
     from arena_eval.tournament import load_suite, verify_submission
 
@@ -96,7 +99,7 @@ def page_board(
 ) -> None:
     """Verify submissions, and print their table as Markdown.
 
-    For example: arena board page *.jsonl
+    For example: arena bench board page *.jsonl
     """
     from arena_eval.tournament import load_suite, submissions_page
 

@@ -1,7 +1,8 @@
 """The commands of `arena`: one table, which the help reads without importing any of them.
 
-The module of a command is imported when the command is used. Other distributions add commands by
-the entry-point group `arena.commands`; the built-in ones come first.
+A name of two words is of a group. The module of a command is imported when the command is used.
+Other distributions add commands by the entry-point group `arena.commands`; the built-in ones come
+first.
 """
 
 import sys
@@ -24,9 +25,9 @@ class Command(NamedTuple):
     """A command of this distribution.
 
     Attributes:
-        name: what follows `arena`.
+        name: what follows `arena`: a word, or a group and a word.
         target: `module:name` in `arena_trainers.cli`: a function, or a `typer.Typer`.
-        help: its line in `arena --help`, the first one of its own help.
+        help: its line in the list of commands, the first one of its own help.
     """
 
     name: str
@@ -36,10 +37,36 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("train", "train:train_app", "Train a language model by self-play."),
+    Command("eval", "evaluate:evaluate", "Measure a policy against opponents."),
     Command(
-        "sweep",
-        "sweep:sweep_app",
-        "Train with all combinations of options, and compare them over seeds.",
+        "compare",
+        "compare:compare",
+        "Compare two policies on the same seeds and seats.",
+    ),
+    Command(
+        "improve",
+        "improve:improve",
+        "Improve the text in a policy's prompts, without training.",
+    ),
+    Command(
+        "play",
+        "play:play",
+        "Play a game yourself, in the terminal or with --web in a browser.",
+    ),
+    Command(
+        "replay",
+        "replay:replay",
+        "Replay recorded episodes: in the terminal, as a page, or as a picture.",
+    ),
+    Command(
+        "report",
+        "report:report",
+        "Write a page about runs, an evaluation or a tournament: results, curves, replays.",
+    ),
+    Command(
+        "watch",
+        "watch:watch",
+        "Watch a run while it trains: its report, live, in a browser or a terminal.",
     ),
     Command("games", "games:list_games", "List all games."),
     Command(
@@ -53,65 +80,96 @@ COMMANDS = (
         "new_game:new_game",
         "Write a small game with its page and its test, as a start for yours.",
     ),
-    Command("eval", "evaluate:evaluate", "Measure a policy against opponents."),
-    Command("play", "play:play", "Play a game yourself, in the terminal."),
-    Command(
-        "replay",
-        "replay:replay",
-        "Replay recorded episodes: in the terminal, as a page, or as a picture.",
-    ),
-    Command(
-        "report",
-        "report:report",
-        "Write a page about runs, an evaluation or a tournament: results, curves, replays.",
-    ),
-    Command("data", "data:data", "Choose rows to train on from recorded episodes."),
-    Command(
-        "export",
-        "export:export",
-        "Write a trained model so that other programs load it: transformers, vLLM, llama.cpp.",
-    ),
     Command(
         "solve",
         "solve:solve",
         "Solve a game exactly, if it is small enough to enumerate.",
     ),
     Command(
-        "tournament",
-        "tournament:tournament",
-        "Rate policies that play against each other.",
-    ),
-    Command(
-        "compare",
-        "compare:compare",
-        "Compare two policies on the same seeds and seats.",
-    ),
-    Command(
-        "improve",
-        "improve:improve",
-        "Improve the text in a policy's prompts, without training.",
-    ),
-    Command(
-        "attribute",
-        "attribute:attribute",
-        "Attribute the difference of two policies to seats, by Shapley values.",
-    ),
-    Command(
         "doctor",
         "doctor:doctor",
         "Check the installation and this machine, and say what to do about faults.",
     ),
-    Command("serve", "serve:serve_app", "Play in a browser; serve games or models."),
-    Command("credit", "credit:credit_app", "Check credit estimators, and choose one."),
     Command(
-        "audit", "audit:audit_app", "Check anyone's credit or game against exact ones."
+        "bench tournament",
+        "tournament:tournament",
+        "Rate policies that play against each other.",
     ),
     Command(
-        "board",
+        "bench board",
         "board:board_app",
         "Measure models on suites of games, in a form that anyone can verify.",
     ),
+    Command(
+        "bench attribute",
+        "attribute:attribute",
+        "Attribute the difference of two policies to seats, by Shapley values.",
+    ),
+    Command(
+        "bench sweep",
+        "sweep:sweep_app",
+        "Train with all combinations of options, and compare them over seeds.",
+    ),
+    Command(
+        "data select", "data:data", "Choose rows to train on from recorded episodes."
+    ),
+    Command(
+        "data export",
+        "export:export",
+        "Write a trained model so that other programs load it: transformers, vLLM, llama.cpp.",
+    ),
+    Command("credit check", "credit:check", "Check the claims of an estimator."),
+    Command(
+        "credit suggest",
+        "credit:suggest",
+        "Suggest the credit for some games, with the figures of the comparison.",
+    ),
+    Command(
+        "credit audit",
+        "audit:audit_credit",
+        "Compare an advantage function with the exact policy gradient.",
+    ),
+    Command(
+        "credit audit-game",
+        "audit:audit_game",
+        "Play two games side by side, and print the first difference with a script that shows it.",
+    ),
+    Command(
+        "serve web",
+        "serve:web",
+        "Play any game in a browser, alone or with others by link.",
+    ),
+    Command(
+        "serve policy",
+        "serve_policy:policy",
+        "Print the command of a vLLM server that generates for training.",
+    ),
+    Command("serve mcp", "serve:mcp", "Serve all games to agents as tools of MCP."),
+    Command(
+        "serve openenv",
+        "serve:openenv",
+        "Serve a game to OpenEnv's clients, with a page for people at /web.",
+    ),
 )
+
+COMMAND_GROUPS = {
+    "bench": "Compare many policies, models or settings: tournaments, boards, sweeps.",
+    "data": "Choose rows to train on, and write models for other programs.",
+    "credit": "Check credit estimators, and choose one.",
+    "serve": "Play in a browser; serve games or models.",
+}
+
+# words of commands that others may type, and the commands
+WORDS_ELSEWHERE = {
+    "tournament": "bench tournament",
+    "board": "bench board",
+    "attribute": "bench attribute",
+    "sweep": "bench sweep",
+    "export": "data export",
+    "audit": "credit audit",
+    "evaluate": "eval",
+    "web": "serve web",
+}
 
 
 Target = Callable[..., None] | typer.Typer
@@ -119,26 +177,42 @@ Parser = TyperCommand | TyperGroup
 
 
 class CommandTable(Mapping[str, Parser]):
-    """The parsers of the commands by name; each is made when it is looked up."""
+    """The parsers of the commands, or of a group's, by name; each is made when it is looked up."""
 
-    def __init__(self) -> None:
-        self._built_in = {command.name: command for command in COMMANDS}
-        self._plugins: dict[str, EntryPoint] = {
-            point.name: point
-            for point in installed(GROUP, tuple(sys.path))
-            if point.name not in self._built_in
+    def __init__(self, group: str = "") -> None:
+        self._built_in = {
+            command.name.rpartition(" ")[2]: command
+            for command in COMMANDS
+            if command.name.rpartition(" ")[0] == group
         }
+        self._groups: Mapping[str, str] = {} if group else COMMAND_GROUPS
+        self._plugins: dict[str, EntryPoint] = {}
+        if not group:
+            self._plugins = {
+                point.name: point
+                for point in installed(GROUP, tuple(sys.path))
+                if point.name not in {**self._built_in, **self._groups}
+            }
         self._parsers: dict[str, Parser] = {}
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self._built_in, *self._plugins))
+        return iter((*self._built_in, *self._plugins, *self._groups))
 
     def __len__(self) -> int:
-        return len(self._built_in) + len(self._plugins)
+        return len(self._built_in) + len(self._plugins) + len(self._groups)
 
     def __getitem__(self, name: str) -> Parser:
         if name not in self._parsers:
-            self._parsers[name] = _parser(name, self._target(name))
+            if name in self._groups:
+                self._parsers[name] = LazyCommands(
+                    name=name,
+                    help=self._groups[name],
+                    table=CommandTable(name),
+                    no_args_is_help=True,
+                    rich_markup_mode=None,
+                )
+            else:
+                self._parsers[name] = _parser(name, self._target(name))
         return self._parsers[name]
 
     def _target(self, name: str) -> Target:
@@ -150,13 +224,15 @@ class CommandTable(Mapping[str, Parser]):
             target = getattr(import_module(f"{CLI}.{module}"), attribute)
         return target
 
-    def help_lines(self) -> dict[str, str]:
-        """The line of each command in `arena --help`."""
-        lines = {command.name: command.help for command in COMMANDS}
+    def help_lines(self) -> dict[str, dict[str, str]]:
+        """The lines of the help: by title, the line of each command."""
+        lines = {name: command.help for name, command in self._built_in.items()}
         for name, point in self._plugins.items():
             distribution = "a plug-in" if point.dist is None else point.dist.name
             lines[name] = f"A command of {distribution}."
-        return lines
+        if not self._groups:
+            return {"Commands": lines}
+        return {"Commands": lines, "Groups of commands": dict(self._groups)}
 
 
 def _parser(name: str, target: Target) -> Parser:
@@ -172,11 +248,11 @@ def _parser(name: str, target: Target) -> Parser:
 
 
 class LazyCommands(TyperGroup):
-    """A group whose commands are those of `CommandTable`."""
+    """A group whose commands are those of a `CommandTable`."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, table: CommandTable | None = None, **options: Any) -> None:
         super().__init__(**options)
-        self.table = CommandTable()
+        self.table = CommandTable() if table is None else table
         self.commands: Any = self.table
 
     def get_command(self, ctx: Any, cmd_name: str) -> Parser | None:
@@ -184,17 +260,27 @@ class LazyCommands(TyperGroup):
         # not `table.get`, which would hide a KeyError of the command's module
         return self.table[cmd_name] if cmd_name in {*self.table} else None
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of the first word; an error names the word that was meant."""
+        word = args[0]
+        if ctx.parent is None and word not in {*self.table} and word in WORDS_ELSEWHERE:
+            ctx.fail(
+                f"No such command {word!r}. Did you mean: arena {WORDS_ELSEWHERE[word]}?"
+            )
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands, in the order of the table."""
         return list(self.table)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Writes the section of the help that lists the commands."""
-        lines = self.table.help_lines()
-        limit = formatter.width - 6 - max(map(len, lines))
-        rows = [
-            (name, TyperCommand(name, help=line).get_short_help_str(limit))
-            for name, line in lines.items()
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        """Writes the sections of the help that list the commands."""
+        sections = self.table.help_lines()
+        limit = formatter.width - 6 - max(map(len, self.table))
+        for title, lines in sections.items():
+            rows = [
+                (name, TyperCommand(name, help=line).get_short_help_str(limit))
+                for name, line in lines.items()
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)

@@ -1,10 +1,10 @@
 """The command `arena compare`."""
 
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +13,13 @@ from arena_envs import make
 from arena_envs.game import AnyGame
 from arena_envs.registry import split
 from arena_envs.trust import named_only
-from arena_trainers.cli.arguments import read_env, split_commas
+from arena_studio.report.compare_page import compare_page
+from arena_trainers.cli.arguments import (
+    as_policy_string,
+    check_out,
+    read_env,
+    split_commas,
+)
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
     AgainstOption,
@@ -33,12 +39,14 @@ from arena_trainers.cli.options import (
 )
 from arena_trainers.cli.output import JsonOption, one_form, show, show_warnings
 from arena_trainers.cli.progress import running
-from arena_trainers.cli.report import report as write_page
 from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.recipe import load_recipe
 from arena_wrappers import Policy, as_policy
+from arena_wrappers.prompts import PROMPT_OPTIONS
+from arena_wrappers.records import write_whole
 
+COMPARE_PAGE = (b"<!doctype html>", b"Made by arena compare.")  # what our files hold
 SUITE = "transfer"  # of `arena compare` without --suite and --games
 
 
@@ -50,7 +58,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="SUITE",
-            help="A suite of arena board, or a YAML file. [default: transfer]",
+            help="A suite of arena bench board, or a YAML file. [default: transfer]",
         ),
     ] = None,
     games: Annotated[
@@ -97,8 +105,12 @@ def compare(
     timeout: TimeoutOption = None,
     max_tokens: MaxTokensOption = None,
     out: EpisodesOption = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="PAGE", help="Write a page; needs --out.")
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write one HTML page: who wins, the difference, tokens, five replays.",
+        ),
     ] = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
@@ -108,69 +120,116 @@ def compare(
 
     The difference of their returns is paired by seeds, and recomputed from replayed records. In
     cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
-    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
+    With the same policy twice, prompt options hold for the second one alone: the difference is
+    what they are worth. A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
     TRAINED, or by --trained-on. With --out the same command goes on after a stop or lost
     episodes, as `arena eval` does.
+
+    A policy may be a folder or an id of the hub, which means lm:, or a URL, which means api:.
+    With --page the two also play each other.
 
     For example:
 
     arena compare lm:runs/a/start lm:runs/a/model --suite mars --out a.jsonl
 
     arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
+
+    arena compare lm:runs/a/model lm:runs/a/model -g kuhn_poker --prompt shuffle=1
     """
     from arena_eval.comparison import ComparisonPlan, comparison_table
-    from arena_trainers.cli.budgets import limits_of, say_expected, say_spent
+    from arena_trainers.cli.budgets import (
+        limits_of,
+        say_again,
+        say_expected,
+        say_spent,
+    )
+    from arena_wrappers.policies.prompted import with_prompt
 
-    with usage_errors():
-        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        _check_report(report, out)
-        opponents, prompt = _compared_games(suite, games, against, allow_code)
-        known_games, trained_on_ids = training_games(
-            trained, trained_on, allow_code=allow_code
-        )
-        base_policy, trained_policy = _policy_pair(policy_options, base, trained)
-        limits = limits_of(
-            num_episodes,
-            until,
-            max_tokens,
-            max_cost,
-            prices,
-            is_until_decided=until_decided,
-        )
-        with _games_of_suite(is_default=not (games or suite)):
-            plan = ComparisonPlan(
-                base_policy,
-                trained_policy,
-                opponents,
-                prompt=policy_options.wrapper,
-                defaults=prompt,
-                seed=seed,
-                num_episodes=limits.num_episodes,
-                stop=limits.stop,
-                out=out,
-                timeout=timeout,
-                trained_on=known_games,
-                equal_tokens=equal_tokens,
+    with ExitStack() as exits:
+        with usage_errors():
+            form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+            base, trained = as_policy_string(base), as_policy_string(trained)
+            if page is not None:
+                check_out(page, COMPARE_PAGE, "arena compare")
+            opponents, prompt = _compared_games(suite, games, against, allow_code)
+            known_games, trained_on_ids = training_games(
+                trained, trained_on, allow_code=allow_code
             )
-        say_expected([plan], plan.players, limits)
-    with running(kept_episodes(out), policies=[base, trained]) as bar:
-        records = [{**row, "trained_on": trained_on_ids} for row in plan.run(bar)]
-    say_spent(limits)
-    show_warnings([*plan.warnings])
-    show(form, records, records, lambda _: [comparison_table(records, plan.stops)])
-    _write_report(report, out)
-    exit_if_lost(plan.unanswered, out)
+            base_policy, trained_policy = _policy_pair(policy_options, base, trained)
+            overrides = policy_options.wrapper
+            if base == trained and policy_options.prompt:
+                trained_policy = with_prompt(
+                    trained_policy, policy_options.prompt, prompt
+                )
+                overrides = {
+                    name: value
+                    for name, value in overrides.items()
+                    if name not in PROMPT_OPTIONS
+                }
+            if page is not None:
+                opponents = {
+                    name: _with_each_other(name, others, base_policy)
+                    for name, others in opponents.items()
+                }
+            limits = limits_of(
+                num_episodes,
+                until,
+                max_tokens,
+                max_cost,
+                prices,
+                is_until_decided=until_decided,
+            )
+            episodes_file = out
+            if page is not None and out is None:
+                folder = exits.enter_context(TemporaryDirectory())
+                episodes_file = Path(folder, "episodes.jsonl")
+            with _games_of_suite(is_default=not (games or suite)):
+                plan = ComparisonPlan(
+                    base_policy,
+                    trained_policy,
+                    opponents,
+                    prompt=overrides,
+                    defaults=prompt,
+                    seed=seed,
+                    num_episodes=limits.num_episodes,
+                    stop=limits.stop,
+                    out=episodes_file,
+                    timeout=timeout,
+                    trained_on=known_games,
+                    equal_tokens=equal_tokens,
+                )
+            expected = say_expected([plan], plan.players, limits)
+        with running(kept_episodes(out), policies=[base, trained]) as bar:
+            progress = say_again(bar, limits, expected)
+            records = [
+                {**row, "trained_on": trained_on_ids} for row in plan.run(progress)
+            ]
+        say_spent(limits)
+        show_warnings([*plan.warnings])
+        show(form, records, records, lambda _: [comparison_table(records, plan.stops)])
+        if page is not None and episodes_file is not None:
+            with named_only(allow_code=allow_code):
+                text = compare_page(
+                    base=base_policy.name,
+                    trained=trained_policy.name,
+                    records=records,
+                    evaluations=plan.evaluations,
+                    episodes_file=episodes_file,
+                    warnings=[*plan.warnings],
+                )
+            write_whole(page, text)
+            typer.echo(f"{page}: the comparison, with replays", err=True)
+        exit_if_lost(plan.unanswered, out)
 
 
-def _check_report(report: Path | None, out: Path | None) -> None:
-    if report and out is None:
-        raise ValueError("want --out FILE with --report, got none; add it")
-
-
-def _write_report(report: Path | None, out: Path | None) -> None:
-    if report and out is not None:
-        with redirect_stdout(sys.stderr):
-            write_page(paths=[out], out=report)
+def _with_each_other(
+    game: str, others: Sequence[Policy | str], base: Policy
+) -> Sequence[Policy | str]:
+    """The opponents in a game, and the base, where policies play against each other."""
+    rules = make(game).game
+    if rules.kind == "cooperative" or rules.num_players == 1:
+        return others
+    return [*(others or ["random"]), base]
 
 
 @contextmanager
@@ -203,7 +262,7 @@ def _compared_games(
     games: Sequence[str] | None,
     against: Sequence[str] | None,
     allow_code: bool,
-) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
+) -> tuple[dict[str, Sequence[Policy | str]], dict[str, Any]]:
     """The opponents by game, and prompt options; --games are in place of a suite's."""
     from arena_eval.tournament import load_suite
 

@@ -13,7 +13,7 @@ from arena_envs import make_game
 from arena_envs.trust import no_code
 from arena_trainers.cli.arguments import split_commas
 from arena_trainers.cli.errors import usage_errors
-from arena_trainers.cli.options import AllowCodeOption, group
+from arena_trainers.cli.options import AllowCodeOption
 from arena_trainers.cli.output import print_tables
 
 if TYPE_CHECKING:
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from arena_credit.testing import EstimatorFindings
 
 
-credit_app = group("credit", "Check credit estimators, and choose one.")
 NUM_SAMPLES = 8  # of a start in `arena train`, by default
 
 
-@credit_app.command("check")
 def check(
     name: Annotated[str, typer.Argument(metavar="ESTIMATOR")],
     num_batches: Annotated[
@@ -113,7 +111,6 @@ def _verdict_cells(verdict: "Verdict") -> tuple[str, str, str]:
     return verdict.kind, f"{verdict.cosine:.3f}", f"{verdict.factor:.3f}"
 
 
-@credit_app.command("suggest")
 def suggest(
     games: Annotated[
         list[str] | None,

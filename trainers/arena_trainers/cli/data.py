@@ -1,4 +1,4 @@
-"""The command `arena data`."""
+"""The command `arena data select`."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 PARQUET = (b"PAR1", b"prompt", b"reason")  # what our files hold
-CARD = (b"---\n# arena data", b"---")  # what our dataset cards hold
+CARD = (b"---\n# arena data select", b"---")  # what our dataset cards hold
 HELD_OUT = ", held out"  # what the title of a table says
 
 
@@ -47,7 +47,7 @@ def data(
         list[Path] | None, typer.Argument(metavar="EPISODES...", show_default=False)
     ] = None,
     selector: Annotated[
-        str | None, typer.Option("--select", metavar="NAME", help="The selector.")
+        str | None, typer.Option("--by", metavar="NAME", help="The selector.")
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -94,11 +94,11 @@ def data(
 
     For example:
 
-    arena data runs/a/episodes.jsonl --select wins -o top=0.2 --out wins.parquet
+    arena data select runs/a/episodes.jsonl --by wins -o top=0.2 --out wins.parquet
 
-    arena data trees.jsonl --select branch_pairs -o margin=0.5 --held-out 0.1 --out pairs
+    arena data select trees.jsonl --by branch_pairs -o margin=0.5 --held-out 0.1 --out pairs
 
-    arena data --list
+    arena data select --list
     """
     if show_list:
         _print_selectors()
@@ -106,8 +106,8 @@ def data(
     with usage_errors():
         if not files or selector is None or (out is None and not dry_run):
             raise ValueError(
-                "want EPISODES, --select NAME and --out FILE.parquet (or --dry-run); "
-                "arena data --list names the selectors"
+                "want EPISODES, --by NAME and --out FILE.parquet (or --dry-run); "
+                "arena data select --list names the selectors"
             )
         episodes_by_split = _split_episodes(files, share, out)
         selector_options = read_params(option)
@@ -163,11 +163,11 @@ def _split_episodes(
             else f"want --out FILE.parquet, got {out}; give it this suffix"
         )
     if out is not None and (not share or not out.is_dir()):
-        check_out(out, PARQUET, "arena data")
+        check_out(out, PARQUET, "arena data select")
     elif out is not None:
-        check_out(out / "README.md", CARD, "arena data")
+        check_out(out / "README.md", CARD, "arena data select")
         for name in (TRAIN, TEST):
-            check_out(out / name, PARQUET, "arena data")
+            check_out(out / name, PARQUET, "arena data select")
     for file in files:
         _check_episodes(file)
     parts = [[rollout.episode for rollout in read_rollouts(file)] for file in files]
@@ -279,8 +279,8 @@ def _card(splits: Sequence[str], train: Selection, origin: Origin) -> str:
     games = ", ".join(f"`{game['id']}`" for game in origin.games) or "no game"
     kind = type(train.rows[0]).__name__.lower() if train.rows else "row"
     return (
-        f"---\n# arena data wrote this card\nconfigs:\n- config_name: default\n"
+        f"---\n# arena data select wrote this card\nconfigs:\n- config_name: default\n"
         f"  data_files:\n{files}---\n\n# Rows of {games}\n\nEach row is a {kind} that "
-        "`arena data` chose from recorded episodes; `reason` says why. Seeds of episodes "
+        "`arena data select` chose from recorded episodes; `reason` says why. Seeds of episodes "
         "are in one split only.\n"
     )

@@ -121,7 +121,12 @@ def evaluate(
 
     arena eval cfr -g kuhn_poker -g leduc_poker -p kuhn_poker.num_players=3 --csv
     """
-    from arena_trainers.cli.budgets import limits_of, say_expected, say_spent
+    from arena_trainers.cli.budgets import (
+        limits_of,
+        say_again,
+        say_expected,
+        say_spent,
+    )
 
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
@@ -141,9 +146,9 @@ def evaluate(
         specs = [policy, *(against or [])]
         envs = _envs(policy, game_names, params, max_turns)
         plans, exact_measures = _game_plans(policy_options, specs, envs, options)
-        say_expected(plans, plans[0].players, limits)
+        expected = say_expected(plans, plans[0].players, limits)
     with running(kept_episodes(out), policies=specs) as bar:
-        evaluations = _run(plans, bar, out)
+        evaluations = _run(plans, say_again(bar, limits, expected), out)
         nash_convs = [measure() for measure in exact_measures]
     say_spent(limits)
     show_warnings([text for evaluation in evaluations for text in evaluation.warnings])

@@ -1,4 +1,4 @@
-"""The command `arena export`."""
+"""The command `arena data export`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +28,7 @@ def export(
 
     For example:
 
-    arena export runs/first --merged
+    arena data export runs/first --merged
     """
     with usage_errors():
         source = run / "model" if (run / "model").is_dir() else run

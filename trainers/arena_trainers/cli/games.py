@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.progress import track
 from rich.table import Table
 
 import arena_envs
@@ -32,9 +31,13 @@ def list_games(as_json: JsonOption = False) -> None:
         for row in json.loads(ROWS.read_text())
         if row["id"] not in missing
     }
-    infos = arena_envs.game_infos(registration._entries.keys() - rows)
-    for info in track(infos, "playing", console=Console(stderr=True), transient=True):
-        rows[info.id] = game_row(info)
+    if others := registration._entries.keys() - rows:
+        from rich.progress import track  # the games of this distribution need none
+
+        infos = arena_envs.game_infos(others)
+        console = Console(stderr=True)
+        for info in track(infos, "playing", console=console, transient=True):
+            rows[info.id] = game_row(info)
     listed = [rows[id] for id in sorted(rows)]
     if as_json:
         typer.echo(json.dumps(listed, indent=1))

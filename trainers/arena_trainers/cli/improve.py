@@ -11,7 +11,11 @@ from rich.table import Table
 
 from arena_envs.game import AnyGame
 from arena_eval.improve.rows import ROWS, TEXT
-from arena_studio.report.improve_report import improve_page, records_of
+from arena_studio.report.improve_report import (
+    improve_page,
+    records_of,
+    silent_rounds,
+)
 from arena_trainers.cli.arguments import check_out, read_env, required_folder
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
@@ -31,10 +35,9 @@ from arena_trainers.cli.options import (
     with_policy_options,
 )
 from arena_trainers.cli.output import JsonOption, one_form, show
-from arena_trainers.cli.progress import interruptions
+from arena_trainers.cli.progress import running
 from arena_trainers.cli.report import PAGE_NAME, REPORT_PAGE
 from arena_trainers.matchmaking import is_past
-from arena_trainers.runs.recipe import text_or_file
 from arena_wrappers import Policy, as_policy
 from arena_wrappers.policies.protocol import own_prompt
 from arena_wrappers.records import write_whole
@@ -72,6 +75,14 @@ def improve(
             min=1,
         ),
     ] = 200,
+    seats: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--seat",
+            help="Seat that plays with the text; repeatable. [default: all]",
+            min=0,
+        ),
+    ] = None,
     max_cost: MaxCostOption = None,
     prices: PricesOption = None,
     params: ParamOption = None,
@@ -88,23 +99,25 @@ def improve(
     """Improve the text in a policy's prompts, without training.
 
     Each round has four stages. Play: the policy plays with the current text. Proposal: the
-    proposer reads some of these games, those with the lowest returns and those with invalid replies,
-    and writes texts. Race: all texts play the same new seeds. Confirmation: the best text plays new
+    proposer reads some of these games, those with invalid replies, and those with the
+    largest regret by exact analysis or the lowest returns, and writes texts. Race: all texts play the same new seeds. Confirmation: the best text plays new
     seeds again, and replaces the current text if the interval of the paired difference of
     their returns lies above 0. With probability 0.95 every replacement of a run is an improvement.
     Only the prompts of the policy's own seats contain the text.
 
     POLICY must read prompts: lm:PATH, api:MODEL@URL, vllm:URL, an agent of these, or module:name.
-    The first text is that of --persona, or empty. DIR gets text.txt (the current text),
+    The first text is the persona of --prompt, or empty. DIR gets text.txt (the current text),
     texts.jsonl (each finished step), report.html and the episodes of each round. After an
     interruption the same command continues. To play with the text, give
-    --persona @DIR/text.txt to any command.
+    --prompt persona=@DIR/text.txt to any command; as an opponent, the policy with the text is
+    text:DIR/text.txt(POLICY). So two roles improve in turn: --seat 0 against the text of seat 1,
+    then --seat 1 against the text of seat 0.
 
     For example:
 
     arena improve api:MODEL@http://localhost:8000/v1 kuhn_poker --against cfr --proposer api:MODEL@http://localhost:8000/v1 --max-tokens 2000000 --out runs/text
 
-    arena improve lm:models/small mini_hanabi --proposer api:MODEL --persona @notes.txt --out runs/hanabi
+    arena improve lm:models/small mini_hanabi --proposer api:MODEL --prompt persona=@notes.txt --out runs/hanabi
 
     arena improve my_player:play kuhn_poker --proposer openings --rounds 2 --out runs/openings
     """
@@ -119,9 +132,10 @@ def improve(
         env = read_env(game, params, max_turns)
         _check_folder(out)
         price_table = read_prices(prices) if prices else None
-        start = text_or_file(policy_options.persona) or ""
+        prompt = dict(policy_options.prompt)
+        start = prompt.pop("persona", "")
         # an option of the command would replace the texts
-        policy_options = replace(policy_options, persona=None)
+        policy_options = replace(policy_options, prompt=prompt)
         player, author, opponents = _players(
             policy_options, policy, proposer, against or [], env.game, timeout
         )
@@ -134,6 +148,7 @@ def improve(
             num_rounds=rounds,
             num_texts=candidates,
             num_episodes=num_episodes,
+            seats=seats or "all",
             seed=seed,
             start=start or _carried_text(player),
             prompt=policy_options.wrapper,
@@ -150,8 +165,10 @@ def improve(
     def write_page() -> None:
         write_whole(out / PAGE_NAME, improve_page(out))
 
-    with interruptions(f"finished steps are in {out}; the same command goes on"):
-        rows = improvement.run(write_page)
+    advice = f"finished steps are in {out}; the same command goes on"
+    names = [policy, *(against or [])]
+    with running(advice, "improving", policies=names) as bar:
+        rows = improvement.run(write_page, bar)
         write_page()
     if improvement.budget.is_used:
         typer.echo(f"used {improvement.budget.spent()}", err=True)
@@ -160,6 +177,8 @@ def improve(
             "stopped: the budget does not pay another step; a larger one goes on",
             err=True,
         )
+    for sentence in silent_rounds(rows):
+        typer.echo(sentence, err=True)
     records = records_of(rows)
     document = {"text": improvement.text, "texts": records}
     show(form, document, records, lambda _: [_table(records, improvement.text, out)])
@@ -215,7 +234,7 @@ def _table(records: Sequence[Mapping[str, Any]], text: str, out: Path) -> Table:
     file = out / TEXT
     caption = f"race, confirmation: difference of mean returns from the text of that time\n{last}"
     if text:
-        caption += f"; play with {file}: --persona @{file}"
+        caption += f"; play with {file}: --prompt persona=@{file}"
     table = Table(
         title="texts", caption=caption, caption_justify="left", box=box.SIMPLE_HEAD
     )

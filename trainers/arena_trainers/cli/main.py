@@ -24,13 +24,37 @@ _ADVICE = {  # by command, and by the start of what the parser says
     ("games", "Got unexpected extra"): "; one game is shown by: arena show {word}",
     ("tournament", "Missing option"): "; for example --games kuhn_poker,tic_tac_toe",
     ("arena", "No such command"): " arena --help lists the commands.",
+    ("data", "No such command"): (
+        " Rows are chosen by: arena data select EPISODES --by NAME --out FILE.parquet"
+    ),
 }
 
+# keys of --prompt and --sampling that others may type as options
+_PROMPT_WORDS = (
+    "reply_format",
+    "rules",
+    "show_legal_actions",
+    "history",
+    "parsing",
+    "persona",
+    "language",
+    "on_invalid",
+    "max_retries",
+)
+_SAMPLING_WORDS = ("max_new_tokens", "temperature")
 _OWN_OPTIONS = {  # of other programs, and ours
     **dict.fromkeys(("--opponent", "--opponents", "--vs"), "--against"),
     **dict.fromkeys(("--game", "--env"), "--games"),
     **dict.fromkeys(("--num-episodes", "--num-games"), "--episodes"),
     **dict.fromkeys(("--output", "--output-dir"), "--out"),
+    "--select": "--by",
+    **{f"--{key.replace('_', '-')}": f"--prompt {key}=VALUE" for key in _PROMPT_WORDS},
+    "--no-rules": "--prompt rules=false",
+    "--no-show-legal-actions": "--prompt show_legal_actions=false",
+    **{
+        f"--{key.replace('_', '-')}": f"--sampling {key}=VALUE"
+        for key in _SAMPLING_WORDS
+    },
 }
 
 
@@ -43,13 +67,16 @@ class ArenaGroup(LazyCommands):
         except ParseError as error:
             name = error.ctx.info_name if error.ctx is not None else ""
             option = _OWN_OPTIONS.get(getattr(error, "option_name", ""), "")
-            if option and option in _option_names(error.ctx):
+            if option and option.partition(" ")[0] in _option_names(error.ctx):
                 error.message += f"; did you mean {option}?"
                 error.possibilities = None
             for (command, start), text in _ADVICE.items():
-                if name == command and error.format_message().startswith(start):
-                    word = error.format_message().rpartition("(")[2].rstrip(")")
-                    error.message = error.format_message() + text.format(word=word)
+                message = error.format_message()
+                if "Did you mean" in message:
+                    continue
+                if name == command and message.startswith(start):
+                    word = message.rpartition("(")[2].rstrip(")")
+                    error.message = message + text.format(word=word)
             raise
 
 

@@ -2,22 +2,21 @@
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from arena_envs.checks import check_known
 from arena_envs.registry import expression
+from arena_trainers.cli.errors import usage_errors
 from arena_trainers.lm.models import adapter_base, find_model
 from arena_trainers.matchmaking import is_past
-from arena_trainers.runs.recipe import text_or_file
-from arena_wrappers import Policy, make_policy
-from arena_wrappers.prompts import PROMPT_OPTIONS
+from arena_trainers.options import Option, option, options_of, read_pairs
+from arena_wrappers import Policy, PromptOptions, make_policy
 
 # arguments and options that several commands share
 ParamOption = Annotated[
@@ -133,95 +132,87 @@ NumEpisodesOption = Annotated[
     ),
 ]
 
-SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
+PromptOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="Prompt option; repeatable. By default those of the policy. Keys: "
+        "reply_format (answer, boxed, bracket, bare), rules, show_legal_actions, history (state, "
+        "transcript), parsing (tolerant, strict), persona (TEXT or @FILE), language (en, de, es, "
+        "zh), on_invalid (forfeit, retry, random), max_retries, and the templates system, turn, again.",
+    ),
+]
+
+SamplingOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="How language models sample; repeatable. Keys: temperature, max_new_tokens.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How language models sample: arguments of `LMPolicy`."""
+
+    temperature: float | None = option(
+        None, least=0, help="Sampling temperature of language models."
+    )
+    max_new_tokens: int | None = option(
+        None, least=1, help="Longest reply of language models, in tokens."
+    )
+
+
+@dataclass(frozen=True)
+class InvalidReplies:
+    """What follows an invalid reply: arguments of the `PromptWrapper`."""
+
+    on_invalid: Literal["forfeit", "retry", "random"] = option(
+        "forfeit", help="What follows an invalid reply."
+    )
+    max_retries: int = option(2, least=0, help="Retries per turn.")
 
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """Options that a command was given; None keeps the policy's own."""
+    """Prompt and sampling options that a command was given; what is absent is the policy's own.
 
-    reply_format: Annotated[
-        str | None,
-        typer.Option(
-            help="answer, boxed, bracket or bare; by default the policy's own."
-        ),
-    ] = None
-    rules: Annotated[
-        bool | None, typer.Option(help="Whether prompts tell the rules.")
-    ] = None
-    show_legal_actions: Annotated[
-        bool | None, typer.Option(help="Whether prompts list the legal actions.")
-    ] = None
-    history: Annotated[
-        str | None,
-        typer.Option(help="state, or transcript for the whole conversation."),
-    ] = None
-    parsing: Annotated[
-        str | None, typer.Option(help="How replies are read: tolerant or strict.")
-    ] = None
-    persona: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT|@FILE",
-            help="What the prompts begin with: who the player is, or a strategy.",
-        ),
-    ] = None
-    language: Annotated[
-        str | None, typer.Option(help="Language of the prompts: en, de, es or zh.")
-    ] = None
-    on_invalid: Annotated[
-        str,
-        typer.Option(help="What follows an invalid reply: forfeit, retry or random."),
-    ] = "forfeit"
-    max_retries: Annotated[
-        int, typer.Option(help="Retries per turn with --on-invalid retry.", min=0)
-    ] = 2
-    max_new_tokens: Annotated[
-        int | None,
-        typer.Option(help="Longest reply of language models, in tokens.", min=1),
-    ] = None
-    temperature: Annotated[
-        float | None,
-        typer.Option(help="Sampling temperature of language models.", min=0),
-    ] = None
+    Attributes:
+        prompt: options of prompts, by name.
+        invalid: what follows an invalid reply.
+        sampling: arguments of `LMPolicy`.
+    """
 
-    @property
-    def prompt(self) -> dict[str, Any]:
-        """The prompt options that were given.
+    prompt: Mapping[str, Any] = field(default_factory=dict)
+    invalid: Mapping[str, Any] = field(default_factory=dict)
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(
+        cls, prompt: Sequence[str] | None, sampling: Sequence[str] | None
+    ) -> "PolicyOptions":
+        """The options of `--prompt KEY=VALUE` and `--sampling KEY=VALUE`.
 
         Raises:
-            ValueError: the file of the persona cannot be read.
+            ValueError: a key is unknown, or a value does not fit.
 
-        >>> PolicyOptions(rules=False).prompt
-        {'rules': False}
+        >>> PolicyOptions.read(["rules=false", "on_invalid=retry"], ["temperature=0"])
+        PolicyOptions(prompt={'rules': False}, invalid={'on_invalid': 'retry'}, sampling={'temperature': 0.0})
         """
-        options = self._set_options(PROMPT_OPTIONS)
-        if self.persona is not None:
-            options["persona"] = text_or_file(self.persona)
-        return options
-
-    @property
-    def sampling(self) -> dict[str, Any]:
-        """The arguments of `LMPolicy` that were given."""
-        return self._set_options(SAMPLING)
+        invalid_options = options_of(InvalidReplies)
+        prompt_options = options_of(PromptOptions) | invalid_options
+        prompt_values = _values("prompt", prompt, prompt_options)
+        return cls(
+            prompt={k: v for k, v in prompt_values.items() if k not in invalid_options},
+            invalid={k: v for k, v in prompt_values.items() if k in invalid_options},
+            sampling=_values("sampling", sampling, options_of(Sampling)),
+        )
 
     @property
     def wrapper(self) -> dict[str, Any]:
-        """Arguments of the `PromptWrapper`.
-
-        Raises:
-            ValueError: `on_invalid` is unknown.
-        """
-        check_known(
-            self.on_invalid,
-            ("forfeit", "retry", "random"),
-            f"unknown --on-invalid {self.on_invalid!r}",
-        )
-        return {
-            **self.prompt,
-            "on_invalid": self.on_invalid,
-            "max_retries": self.max_retries,
-        }
+        """Arguments of the `PromptWrapper`."""
+        return {**self.prompt, **asdict(InvalidReplies()), **self.invalid}
 
     def policies(self, specs: Sequence[str]) -> list[Policy | str]:
         """The policies of these strings, with the sampling options applied.
@@ -255,11 +246,8 @@ class PolicyOptions:
             for policy in policies_or_specs
         ]
         if not models:
-            names = " and ".join(
-                f"--{name.replace('_', '-')}" for name in self.sampling
-            )
             raise ValueError(
-                f"{names} needs a policy lm:PATH, api:MODEL or vllm:URL, got "
+                "--sampling needs a policy lm:PATH, api:MODEL or vllm:URL, got "
                 f"{', '.join(specs)}; leave it out"
             )
         return policies
@@ -276,7 +264,7 @@ class PolicyOptions:
         def served(module: str) -> Callable[[str], Policy]:
             def load(argument: str) -> Policy:
                 models.append(argument)
-                sampling = self.sampling
+                sampling = dict(self.sampling)
                 if "max_new_tokens" in sampling:
                     sampling["max_tokens"] = sampling.pop("max_new_tokens")
                 policy: Policy = import_module(module).load(argument, **sampling)
@@ -290,9 +278,15 @@ class PolicyOptions:
             "vllm": served("arena_trainers.lm.vllm_policy"),
         }
 
-    def _set_options(self, names: Sequence[str]) -> dict[str, Any]:
-        values = {name: getattr(self, name, None) for name in names}
-        return {name: value for name, value in values.items() if value is not None}
+
+def _values(
+    name: str, words: Sequence[str] | None, options: Mapping[str, Option]
+) -> dict[str, Any]:
+    """The values of a repeatable option KEY=VALUE, each of its type and in its range."""
+    values = read_pairs(name, words or [], options)
+    for key, value in values.items():
+        options[key].check(value)
+    return {key: options[key].converted(value) for key, value in values.items()}
 
 
 def check_models(spec: str) -> None:
@@ -319,13 +313,15 @@ def group(name: str, help_line: str) -> typer.Typer:
 
 
 def with_policy_options(function: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter `policy_options` becomes the options of `PolicyOptions`, at its place."""
+    """A command whose parameter `policy_options` becomes `--prompt` and `--sampling`, at its place."""
     parameters = inspect.signature(function, eval_str=True).parameters
-    policy_parameters = inspect.signature(PolicyOptions, eval_str=True).parameters
     command_parameters: list[inspect.Parameter] = []
     for parameter in parameters.values():
         if parameter.name == "policy_options":
-            command_parameters += policy_parameters.values()
+            command_parameters += [
+                parameter.replace(name=name, annotation=annotation, default=None)
+                for name, annotation in _POLICY_PARAMETERS.items()
+            ]
         else:
             command_parameters.append(parameter)
     # by keyword, as an option without a default may follow one with a default
@@ -335,10 +331,16 @@ def with_policy_options(function: Callable[..., None]) -> Callable[..., None]:
     ]
 
     @wraps(function)
-    def command(**arguments: Any) -> None:
-        options = {name: arguments.pop(name) for name in policy_parameters}
-        function(**arguments, policy_options=PolicyOptions(**options))
+    def command(
+        prompt: list[str] | None, sampling: list[str] | None, **arguments: Any
+    ) -> None:
+        with usage_errors():
+            policy_options = PolicyOptions.read(prompt, sampling)
+        function(**arguments, policy_options=policy_options)
 
     command.__signature__ = inspect.Signature(command_parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in command_parameters}
     return command
+
+
+_POLICY_PARAMETERS = {"prompt": PromptOption, "sampling": SamplingOption}

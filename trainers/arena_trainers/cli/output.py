@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -17,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from arena_envs.hostile import wrapped
+from arena_trainers.cli.latex import latex_of
 from arena_trainers.terminal import Console
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -50,7 +50,7 @@ def show(
     elif form == "csv":
         _print_csv(records)
     elif form == "latex":
-        typer.echo("\n\n".join(map(latex, tables(None))))
+        typer.echo(latex_of(tables(None)))
     else:
         print_tables(tables(terminal_width()))
 
@@ -74,42 +74,6 @@ def one_form(**flags: bool) -> str:
         names = " and ".join(f"--{name}" for name in forms)
         raise ValueError(f"want one form of output, got {names}")
     return forms[0] if forms else ""
-
-
-def latex(table: Table) -> str:
-    r"""A table for LaTeX, which needs the package booktabs.
-
-    >>> table = Table("seat", "won", title="kuhn_poker")
-    >>> table.add_row("0", "50%")
-    >>> print(latex(table).splitlines()[4])
-    seat & won \\
-    """
-    heads = [_text(column.header) for column in table.columns]
-    rows = zip(*(map(_text, column.cells) for column in table.columns), strict=True)
-    lines = [" & ".join(map(_for_latex, cells)) + r" \\" for cells in (heads, *rows)]
-    sides = "".join("r" if c.justify == "right" else "l" for c in table.columns)
-    notes = [_text(part) for part in (table.title, table.caption) if part]
-    return "\n".join(
-        [
-            r"\begin{table}",
-            rf"\caption{{{_for_latex('. '.join(notes))}}}",
-            rf"\begin{{tabular}}{{{sides}}}",
-            r"\toprule",
-            lines[0],
-            r"\midrule",
-            *lines[1:],
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-    )
-
-
-def _for_latex(text: str) -> str:
-    text = text.replace("\\", r"\textbackslash ")
-    text = re.sub(r"([&%$#_{}])", r"\\\1", text)
-    text = text.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
-    return re.sub(r"(?<![\w-])-(?=\d)", "$-$", text)
 
 
 def drawn(table: Table) -> Group:

@@ -4,6 +4,8 @@ import re
 import secrets
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -49,13 +51,16 @@ def play(
     seed: Annotated[
         int | None, typer.Option(help="Seed of the episode; random by default.")
     ] = None,
+    in_browser: Annotated[
+        bool, typer.Option("--web", help="Play in a browser; see arena serve web.")
+    ] = False,
     *,
     policy_options: PolicyOptions,
     params: ParamOption = None,
     max_turns: MaxTurnsOption = None,
     out: EpisodesOption = None,
 ) -> None:
-    """Play a game yourself, in the terminal.
+    """Play a game yourself, in the terminal or with --web in a browser.
 
     Type an action or its number; ? for a hint, "rules" for the rules. One opponent plays
     all other seats, or name one for each in seat order. After a game you may play another,
@@ -74,6 +79,9 @@ def play(
     from arena_eval.baselines import prepared
     from arena_eval.exploit import given_prompts
 
+    if in_browser:
+        _play_in_browser(game, against or [], params, max_turns, out)
+        return
     with usage_errors():
         env = read_env(game, params, max_turns)
         rules = env.game
@@ -102,6 +110,27 @@ def play(
         if not _wants_another():
             return
         start += 1
+
+
+def _play_in_browser(
+    game: str,
+    against: Sequence[str],
+    params: Sequence[str] | None,
+    max_turns: int | None,
+    out: Path | None,
+) -> None:
+    """Serves the page of a game to this machine; its games end with the command."""
+    from arena_trainers.cli.serve import serve_pages
+
+    with usage_errors():
+        if params or max_turns is not None or out is not None:
+            raise ValueError(
+                "want --web without --param, --max-turns and --out: the page plays the games "
+                "of arena games and keeps no records"
+            )
+        id = read_env(game, None, None).id or game
+    with TemporaryDirectory() as folder:
+        serve_pages(against=against, file=Path(folder, "games.sqlite"), game=id)
 
 
 def _play_episode(plan: EpisodePlan) -> Episode:

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from arena_envs.trust import named_only
+from arena_studio.report.charts import FIGURE_TYPES, write_figure
+from arena_studio.report.comparison import name_sources
 from arena_studio.report.episodes import BadLine
 from arena_studio.report.improve_report import improve_page, is_improvement
 from arena_studio.report.played_report import (
@@ -16,7 +18,14 @@ from arena_studio.report.played_report import (
     read_tournament,
 )
 from arena_studio.report.run_files import EVALUATED, METRICS_FILE, RunFiles, read_runs
-from arena_studio.report.run_report import SECONDS, follow, report_page
+from arena_studio.report.run_report import (
+    SECONDS,
+    chart_named,
+    follow,
+    last_step_of,
+    report_page,
+    run_charts,
+)
 from arena_trainers.cli.arguments import check_out
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import AllowCodeOption
@@ -55,6 +64,14 @@ def report(
             help=f"Write the page anew, at most every {SECONDS} s, until the runs end.",
         ),
     ] = False,
+    figures: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--figure",
+            metavar="FILE",
+            help="Write a chart for a paper instead of a page: nashconv.pdf, loss.svg, entropy.png; repeatable.",
+        ),
+    ] = None,
     allow_code: AllowCodeOption = False,
 ) -> None:
     """Write a page about runs, an evaluation or a tournament: results, curves, replays.
@@ -73,9 +90,14 @@ def report(
     arena report runs/seed1 --follow
 
     arena report mars.jsonl
+
+    arena report runs/seed1 runs/seed2 --figure nashconv.pdf
     """
     with usage_errors(), named_only(allow_code=allow_code):
         _check_inputs(paths)
+        if figures:
+            _write_figures(paths, figures)
+            return
         path = _page_path(paths, out)
         check_out(path, REPORT_PAGE, "arena report")
         are_runs = len(paths) > 1 or (paths[0] / METRICS_FILE).is_file()
@@ -118,6 +140,30 @@ def _check_inputs(paths: Sequence[Path]) -> None:
         )
 
 
+def _write_figures(paths: Sequence[Path], figures: Sequence[Path]) -> None:
+    """Writes charts of runs, each named by its file."""
+    for file in figures:
+        if file.suffix not in FIGURE_TYPES:
+            raise ValueError(
+                f"want --figure as a file of {', '.join(FIGURE_TYPES)}, got {str(file)!r}"
+            )
+        if not file.parent.is_dir():
+            raise ValueError(
+                f"no folder {str(file.parent)!r}; make it, or give another --figure"
+            )
+    runs = read_runs(paths, 1)
+    if len(runs) > 1:
+        runs = name_sources(runs)
+    charts, last = run_charts(runs), last_step_of(runs)
+    for file in figures:
+        chart = chart_named(charts, file.stem)
+        write_figure(chart, file, last)
+        num_bars = sum(len(curve.intervals) for curve in chart.lines)
+        bars = "; bars are 95 % intervals" if num_bars else "; no intervals were logged"
+        names = ", ".join(run.name for run in runs)
+        typer.echo(f"{file}: {chart.title}, by optimizer step, of {names}{bars}")
+
+
 def _page_path(paths: Sequence[Path], out: Path | None) -> Path:
     """The path of the page."""
     if out is not None:
@@ -146,7 +192,7 @@ def _write_played(source: Path, path: Path, num_episodes: int) -> None:
         raise ValueError(
             "want a folder with metrics.jsonl or results.jsonl, found neither in "
             f"{str(source)!r}; give the --output-dir of arena train, such as "
-            "runs/first, or the --out of arena tournament"
+            "runs/first, or the --out of arena bench tournament"
         )
     read_files = read_tournament if source.is_dir() else read_evaluation
     played_files = read_files(source, num_episodes)

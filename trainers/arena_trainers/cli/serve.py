@@ -1,8 +1,8 @@
-"""The commands of `arena serve`, and those that serve games: `mcp`, `openenv` and `web`."""
+"""The commands that serve games: `arena serve mcp`, `openenv` and `web`."""
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,15 +18,10 @@ from arena_trainers.cli.options import (
     MaxTurnsOption,
     ParamOption,
     PortOption,
-    group,
 )
 from arena_trainers.cli.ports import check_free
-from arena_trainers.cli.serve_policy import policy
-
-serve_app = group("serve", "Play in a browser; serve games or models.")
 
 
-@serve_app.command("mcp")
 def mcp(
     against: AgainstOption = None,
     host: HostOption = "127.0.0.1",
@@ -64,7 +59,6 @@ def mcp(
         uvicorn.run(app, host=host, port=port, log_level="warning", use_colors=False)
 
 
-@serve_app.command("openenv")
 def openenv(
     game: GameArgument,
     seat: Annotated[
@@ -181,10 +175,6 @@ def _opponents(against: list[str] | None) -> str | list[str]:
     return specs[0] if len(specs) == 1 else specs
 
 
-serve_app.command("policy")(policy)
-
-
-@serve_app.command("web")
 def web(
     against: Annotated[
         list[str] | None,
@@ -223,6 +213,27 @@ def web(
 
     arena serve web --against lm:runs/first/model
     """
+    serve_pages(
+        against=against or [],
+        file=file,
+        host=host,
+        port=port,
+        token=token,
+        max_tables=tables,
+    )
+
+
+def serve_pages(
+    *,
+    against: Sequence[str],
+    file: Path,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str | None = None,
+    max_tables: int = 10_000,
+    game: str = "",
+) -> None:
+    """Serves the web page until Ctrl-C; the printed link opens at a game, if one is named."""
     with usage_errors():
         check_free(host, port)
         extras.require(["starlette", "uvicorn"], "web")
@@ -232,16 +243,23 @@ def web(
             LOOPBACK,
             ConnectionLimits,
             Tables,
+            listed,
             make_app,
             protocol_of,
         )
 
+        if game and game not in listed():
+            raise ValueError(
+                f"want a game of the web page, got {game!r:.80}; arena games lists them"
+            )
         token = _token_of(token, is_required=host not in LOOPBACK)
-        game_tables = Tables(file, against or [], tables)
+        game_tables = Tables(file, against, max_tables)
         app = make_app(game_tables, token)
     url_host = f"[{host}]" if ":" in host else host
-    link = f"http://{url_host}:{port}/" + (f"#token={token}" if token else "")
-    typer.echo(f"play at {link}; games are kept in {file}; Ctrl-C stops")
+    place = f"#token={token}" if token else f"#game={game}" if game else ""
+    typer.echo(
+        f"play at http://{url_host}:{port}/{place}; games are kept in {file}; Ctrl-C stops"
+    )
     http: Any = protocol_of(ConnectionLimits())
     uvicorn.run(
         app,

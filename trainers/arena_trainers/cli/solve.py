@@ -61,7 +61,8 @@ def solve(
         name = _solver_name(rules, solver)
         if name not in SOLVERS:
             raise ValueError(f"want a solver among {', '.join(SOLVERS)}, got {name!r}")
-        table, values = SOLVERS[name](rules, iterations, max_states)
+        with running("nothing was written", "solving") as bar:
+            table, values = SOLVERS[name](rules, iterations, max_states, bar)
         if table is not None:
             values = [*solvers.expected_returns(rules, table)]
         facts = {
@@ -105,6 +106,10 @@ def _solver_name(game: AnyGame, solver: str) -> str:
     return "joint" if game.kind == "cooperative" else "cfr+"
 
 
+# takes the numbers of iterations done and in all
+Progress = Callable[[int, int], object]
+
+
 class SolverResult(NamedTuple):
     """What a solver finds: a policy, or without one the values of the seats."""
 
@@ -112,32 +117,46 @@ class SolverResult(NamedTuple):
     values: Sequence[float] = ()
 
 
-def _by_minimax(game: AnyGame, iterations: int, max_states: int) -> SolverResult:
+def _by_minimax(
+    game: AnyGame, iterations: int, max_states: int, progress: Progress
+) -> SolverResult:
     returns = solvers.minimax(game, max_states=max_states).returns
     return SolverResult(None, [float(value) for value in returns])
 
 
-def _by_linear_program(game: AnyGame, iterations: int, max_states: int) -> SolverResult:
+def _by_linear_program(
+    game: AnyGame, iterations: int, max_states: int, progress: Progress
+) -> SolverResult:
     return SolverResult(solvers.solve_zero_sum(game, max_states=max_states).table)
 
 
-def _by_cfr(game: AnyGame, iterations: int, max_states: int) -> SolverResult:
-    cfr = solvers.CFR(game, max_states=max_states)
-    cfr.run(iterations)
+def _by_cfr(
+    game: AnyGame, iterations: int, max_states: int, progress: Progress
+) -> SolverResult:
+    return _after(solvers.CFR(game, max_states=max_states), iterations, progress)
+
+
+def _by_cfr_plus(
+    game: AnyGame, iterations: int, max_states: int, progress: Progress
+) -> SolverResult:
+    return _after(solvers.CFRPlus(game, max_states=max_states), iterations, progress)
+
+
+def _after(cfr: solvers.CFR, iterations: int, progress: Progress) -> SolverResult:
+    """The average policy after some iterations."""
+    for number in range(iterations):
+        progress(number, iterations)
+        cfr.run(1)
     return SolverResult(cfr.average_policy())
 
 
-def _by_cfr_plus(game: AnyGame, iterations: int, max_states: int) -> SolverResult:
-    cfr = solvers.CFRPlus(game, max_states=max_states)
-    cfr.run(iterations)
-    return SolverResult(cfr.average_policy())
-
-
-def _by_joint_plans(game: AnyGame, iterations: int, max_states: int) -> SolverResult:
+def _by_joint_plans(
+    game: AnyGame, iterations: int, max_states: int, progress: Progress
+) -> SolverResult:
     return SolverResult(solvers.optimal_joint_policy(game, max_states=max_states).table)
 
 
-SOLVERS: Mapping[str, Callable[[AnyGame, int, int], SolverResult]] = {
+SOLVERS: Mapping[str, Callable[[AnyGame, int, int, Progress], SolverResult]] = {
     "minimax": _by_minimax,
     "lp": _by_linear_program,
     "cfr": _by_cfr,

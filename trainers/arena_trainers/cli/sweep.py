@@ -1,4 +1,4 @@
-"""The command `arena sweep`."""
+"""The command `arena bench sweep`."""
 
 import itertools
 import json
@@ -43,7 +43,7 @@ def sweep(
         list[str],
         typer.Option(
             metavar="KEY=VALUE,VALUE",
-            help="Option to vary; repeatable. A+B=1+2,3+4 varies two as one.",
+            help="Option to vary, such as beta or lora.r; repeatable. A+B=1+2,3+4 varies two as one.",
         ),
     ],
     output_dir: Annotated[Path, typer.Option(help="Folder of all runs.")],
@@ -63,9 +63,9 @@ def sweep(
 
     For example:
 
-    arena sweep kuhn-tiny --vary credit=mars,episode --vary max_steps=20,40 --output-dir runs/a
+    arena bench sweep kuhn-tiny --vary credit=mars,episode --vary max_steps=20,40 --output-dir runs/a
 
-    arena sweep kuhn-tiny --vary warm_start_steps+max_steps=6+54,54+6 --output-dir runs/b  # two of two
+    arena bench sweep kuhn-tiny --vary warm_start.steps+max_steps=6+54,54+6 --output-dir runs/b  # two of two
     """
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
@@ -109,13 +109,18 @@ def _grid(vary: Sequence[str]) -> list[tuple[str, ...]]:
             part.split("+") if len(keys) > 1 else [part] for part in split(values)
         ]
         are_complete = bool(points) and all(len(point) == len(keys) for point in points)
-        if not are_complete or not all(map(str.isidentifier, keys)):
+        if not are_complete or not all(map(_is_name, keys)):
             raise ValueError(f"want --vary KEY=VALUE,VALUE, got {axis!r}")
         axes.append([_assignments(keys, point) for point in points])
     return [
         tuple(itertools.chain.from_iterable(options))
         for options in itertools.product(*axes)
     ]
+
+
+def _is_name(key: str) -> bool:
+    """Whether a word names an option: `beta`, or `lora.r` of a mapping."""
+    return all(map(str.isidentifier, key.split(".")))
 
 
 def _assignments(keys: Sequence[str], values: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The command `arena tournament`."""
+"""The command `arena bench tournament`."""
 
 import json
 from collections.abc import Sequence
@@ -78,13 +78,13 @@ def tournament(
 
     For example:
 
-    arena tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a
+    arena bench tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a
 
-    arena tournament random cfr -g kuhn_poker -g nim -p kuhn_poker.num_players=3 --out runs/p
+    arena bench tournament random cfr -g kuhn_poker -g nim -p kuhn_poker.num_players=3 --out runs/p
 
-    arena tournament lm:a lm:b -g mini_hanabi -n 500 --out runs/b
+    arena bench tournament lm:a lm:b -g mini_hanabi -n 500 --out runs/b
 
-    arena tournament human cfr -g kuhn_poker -n 5 --out runs/c
+    arena bench tournament human cfr -g kuhn_poker -n 5 --out runs/c
     """
     from arena_envs.extras import import_extra
     from arena_eval.tournament import TournamentPlan, round_robin
@@ -119,7 +119,7 @@ def _in_order(policies: list[str], games: Sequence[str]) -> list[str]:
     if all(map(known_games.knows, policies)) and not any(map(known_games.knows, games)):
         raise ValueError(
             f"want policies first and games after --games, got the games {', '.join(policies)} "
-            f"first; write: arena tournament {' '.join(games)} --games {','.join(policies)}"
+            f"first; write: arena bench tournament {' '.join(games)} --games {','.join(policies)}"
         )
     return policies
 

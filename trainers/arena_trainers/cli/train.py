@@ -128,7 +128,7 @@ def _check_settings(request: Request, is_main: bool) -> None:
         raise ValueError("--dry-run plans self-play, and not rounds; leave it out")
     if request.dry:
         raise ValueError(
-            "--dry-run plans self-play; for rows, arena data ... --dry-run counts "
+            "--dry-run plans self-play; for rows, arena data select ... --dry-run counts "
             "their tokens"
         )
     extras.require(preflight.REQUIRED_PACKAGES, "train")

@@ -18,8 +18,9 @@ from arena_trainers.cli.train_request import (
 )
 from arena_trainers.inherited import HELP_OF_TRL
 from arena_trainers.offline.protocol import check_name, row_trainer
-from arena_trainers.options import GROUPS, Option, options_of
+from arena_trainers.options import GROUPS, MAPPINGS, Option, options_of
 from arena_trainers.runs import code
+from arena_trainers.runs.mappings import mapped_options, nested
 from arena_trainers.runs.recipe import (
     DEFAULT_RECIPE,
     FRONT,
@@ -50,10 +51,12 @@ RECIPE is a YAML file of options, or one of
 {recipes}.
 arena train --recipes lists all, those of papers too.
 The default is {default!r}; with --model it is {model!r}.
-Options override the recipe. Values are YAML; lists may be written a,b.
+Options override the recipe. Values are YAML; lists may be written a,b. Options
+with KEY=VALUE are mappings in a recipe, as lora: {{r: 16}}, and repeatable here.
 
   arena train --seed 1 --output-dir runs/seed1
   arena train --model Qwen/Qwen3-0.6B --games kuhn_poker,tic_tac_toe
+  arena train --model Qwen/Qwen3-0.6B --lora r=16 --prompt rules=false
   arena train my_recipe.yaml --credit episode --max_steps 200
   arena train --trainer sft --data rows.parquet    learns from rows of data
   arena train --resume runs/seed1                  after Ctrl-C or SIGTERM
@@ -65,7 +68,7 @@ Brackets show the defaults of the recipe {recipe!r}.
 ROWS_USAGE = """\
 Usage: arena train --trainer {trainer} --data FILE.parquet [--key value]...
 
-Trains a language model on rows that arena data chose. --model is a folder, an
+Trains a language model on rows that arena data select chose. --model is a folder, an
 id of the Hugging Face hub, or 'tiny', which is made on the spot."""
 
 ROUNDS_USAGE = """\
@@ -82,6 +85,27 @@ The recipe has these stages:
 {rounds}
 Other options are:
 """
+
+
+# the options and mappings of the first page, by group; --help-all has all
+FIRST_PAGE = {
+    "Run": ("output_dir", "resume", "dry-run", "allow-code", "seed", "max_steps"),
+    "Model": ("model", "tiny", "lora", "warm_start", "machine"),
+    "Games and prompts": (
+        "games",
+        "opponents",
+        "curriculum",
+        "prompt",
+        "penalty",
+        "rewards",
+    ),
+    "Sampling": ("temperature", "max_completion_length", "use_vllm", "asynchronous"),
+    "Episodes and batch": ("num_generations", "episodes_per_step", "select", "branch"),
+    "Credit": ("credit", "credit_args", "critic", "critic_args", "columns"),
+    "Optimization": ("learning_rate", "beta", "losses", "agent", "roles", "bf16"),
+    "Evaluation": ("evaluate_every", "callbacks"),
+    "Output": ("report_to",),
+}
 
 
 def _run_option(name: str, default: str | None, help: str) -> Option:
@@ -179,7 +203,7 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
 
     Args:
         recipe: a file, or the name of an embedded recipe.
-        all_options: whether to include the options of TRL and transformers.
+        all_options: whether to list all options, those of TRL and transformers too.
     """
     settings = load_recipe(recipe)
     options_by_name = {
@@ -195,6 +219,16 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
         recipe=recipe,
     )
     lines = [usage.rstrip()]
+    if not all_options:
+        for title, names in FIRST_PAGE.items():
+            lines += ["", f"{title}:"]
+            for name in names:
+                if name in MAPPINGS:
+                    lines += _mapping_lines(name, settings)
+                else:
+                    lines += _lines(options_by_name[name], settings)
+        more = "arena train --help-all lists all options, those of TRL and transformers too."
+        return "\n".join([*lines, "", more])
     for title in GROUPS:
         trl_options = [
             options_by_name[name]
@@ -207,21 +241,12 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
         else:
             group = trl_options + own_options
         lines += ["", f"{title}:", *_group(group, settings)]
-    if all_options:
-        listed_names = {name for title in GROUPS for name in HELP_OF_TRL.get(title, ())}
-        others = [
-            o
-            for n, o in options_by_name.items()
-            if not o.group and n not in listed_names
-        ]
-        title = "Inherited from trl.GRPOConfig and transformers.TrainingArguments:"
-        lines += ["", title, *_group(others, settings)]
-    else:
-        lines += [
-            "",
-            "arena train --help-all adds the options of TRL and transformers.",
-        ]
-    return "\n".join(lines)
+    listed_names = {name for title in GROUPS for name in HELP_OF_TRL.get(title, ())}
+    others = [
+        o for n, o in options_by_name.items() if not o.group and n not in listed_names
+    ]
+    title = "Inherited from trl.GRPOConfig and transformers.TrainingArguments:"
+    return "\n".join([*lines, "", title, *_group(others, settings)])
 
 
 def rows_help(trainer: str, *, all_options: bool = False) -> str:
@@ -258,8 +283,24 @@ def _lines(option: Option, settings: Mapping[str, Any]) -> list[str]:
     text = _OF_TRL.get(option.name) or re.sub(r"(?s)\. .*", ".", option.help)
     if default is not None and default != {}:
         text = f"{text} [{_on_command_line(default)}]"
+    return _two_columns(option.typed_name, text)
+
+
+def _mapping_lines(name: str, settings: Mapping[str, Any]) -> list[str]:
+    """The lines of a mapping: its keys, each with the recipe's value if it has one."""
+    values = nested(settings).get(name, {})
+    keys = [
+        f"{key} [{_on_command_line(values[key])}]" if key in values else key
+        for key in mapped_options()[name]
+    ]
+    return _two_columns(
+        f"--{name} KEY=VALUE", f"{MAPPINGS[name]}. Keys: {', '.join(keys)}."
+    )
+
+
+def _two_columns(option: str, text: str) -> list[str]:
     words = textwrap.wrap(text, WIDTH - _COLUMN, break_on_hyphens=False) or [""]
-    head = f"  --{option.name}"
+    head = f"  {option}"
     if len(head) + 2 > _COLUMN:
         return [head, *(" " * _COLUMN + line for line in words)]
     first_word, *other_words = words

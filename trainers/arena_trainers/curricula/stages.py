@@ -27,27 +27,49 @@ class Stages(BaseCurriculum):
     Args:
         stages: mappings of `games`, a list of names, and either `steps`, the optimizer steps
             of the stage, or `success`, the mean success at which it ends. The last has
-            neither, and never ends.
+            neither, and never ends. None: each game of the run is a stage, in their order, as those
+            of a ladder.
         window: episodes of the stage over which the success is a mean.
+        steps: without `stages`, the optimizer steps of each.
+        success: without `stages`, the mean success at which each ends.
 
     Raises:
-        ValueError: a stage is no such mapping.
+        ValueError: a stage is no such mapping, or there are `stages` beside `steps` or `success`.
     """
 
     def __init__(
-        self, *, stages: Sequence[Mapping[str, Any]], window: int = 200
+        self,
+        *,
+        stages: Sequence[Mapping[str, Any]] | None = None,
+        window: int = 200,
+        steps: int | None = None,
+        success: float | None = None,
     ) -> None:
         check_count("window", window)
-        if not isinstance(stages, Sequence) or isinstance(stages, str) or not stages:
-            raise ValueError(f"want stages as a list of mappings, got {stages!r}")
-        for number, stage in enumerate(stages):
-            _check_stage(stage, is_last=number == len(stages) - 1)
-        self.stages, self.window = stages, window
-        self.reads_success = any("success" in stage for stage in stages)
+        ends = {"steps": steps, "success": success}
+        self._ends = {name: end for name, end in ends.items() if end is not None}
+        if len(self._ends) + (stages is not None) != 1:
+            raise ValueError(
+                "want stages, or one of steps and success where each game is a stage, got "
+                f"{stages!r:.200}, {steps} and {success}"
+            )
+        if stages is None:
+            _check_stage({"games": ["game"], **self._ends}, is_last=False)
+        else:
+            _check_stages(stages)
+        self.stages = stages or ()
+        self.reads_success = success is not None or any(
+            "success" in stage for stage in self.stages
+        )
+        self.window = window
         self.stage, self._first_step = 0, 0
         self._recent: list[float] = []
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
+        if self._ends:
+            *first, last = games
+            self.stages = [{"games": [name], **self._ends} for name in first]
+            self.stages = [*self.stages, {"games": [last]}]
         check_games([name for stage in self.stages for name in stage["games"]], games)
 
     def propose(self, step: int, rng: np.random.Generator) -> Task:
@@ -76,6 +98,13 @@ class Stages(BaseCurriculum):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.stage, self._first_step = state["stage"], state["first_step"]
         self._recent = list(state["recent"])
+
+
+def _check_stages(stages: Sequence[Mapping[str, Any]]) -> None:
+    if not isinstance(stages, Sequence) or isinstance(stages, str) or not stages:
+        raise ValueError(f"want stages as a list of mappings, got {stages!r}")
+    for number, stage in enumerate(stages):
+        _check_stage(stage, is_last=number == len(stages) - 1)
 
 
 def _check_stage(stage: Mapping[str, Any], is_last: bool) -> None:

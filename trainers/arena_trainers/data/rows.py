@@ -47,7 +47,7 @@ Piece = ReplyPart | NewMessages
 
 
 class Dropped(NamedTuple):
-    """A count of what a selector did not choose, for the table of `arena data`.
+    """A count of what a selector did not choose, for the table of `arena data select`.
 
     Attributes:
         reason: why, in words that are the same for all that is dropped for this reason.

@@ -19,6 +19,7 @@ from arena_trainers.engines.precision import engine_dtype, warn_of_precision
 from arena_trainers.engines.protocols import EngineOptions, EngineTrainer
 from arena_trainers.lm.backends.vllm import (
     EngineAdapters,
+    EngineRequests,
     VLLMBackend,
     check_vllm_adapter,
     engine_rank,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 NO_ADAPTER = (
     "use_vllm plays snapshots, or several learners, only where LoRA adapters are trained, as an "
-    "engine for other weights would not fit beside the first; give --lora_r 16 (in Python "
+    "engine for other weights would not fit beside the first; give --lora r=16 (in Python "
     "peft_config), leave use_vllm out, or give lm: opponents"
 )
 
@@ -99,8 +100,8 @@ def with_adapters(
 def adapter_backend(trainer: EngineTrainer) -> VLLMBackend:
     """The learner's backend, with the first of several: the engine that TRL built."""
     model = trainer.accelerator.unwrap_model(trainer.model)
-    llm = trainer.vllm_generation.llm
-    adapters = EngineAdapters(llm, model)
+    requests = EngineRequests(trainer.vllm_generation.llm, trainer.args.seeds)
+    adapters = EngineAdapters(requests, model)
     names = trainer.learners.names if trainer.learners else [SELF]
     steps: dict[str, int] = {}  # of the weights that the engine has
 
@@ -115,5 +116,5 @@ def adapter_backend(trainer: EngineTrainer) -> VLLMBackend:
             steps[name] = step
         return adapters.get(name)
 
-    warn_of_precision(engine_dtype(llm), trainer)
-    return VLLMBackend(llm, refresh, adapters)
+    warn_of_precision(engine_dtype(requests.llm), trainer)
+    return VLLMBackend(requests, refresh, adapters)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from arena_trainers.matchmaking import Matchmaker
 
@@ -51,6 +51,7 @@ class EngineOptions(SamplingOptions, EngineChoice, Protocol):
     loss_type: str
     output_dir: str | None
     roles: dict[Any, Any]
+    seeds: Literal["request", "engine"]
 
     @property
     def layout(self) -> str:

@@ -27,7 +27,7 @@ from arena_trainers.engines.protocols import (
 from arena_trainers.lm.backends import Backend
 from arena_trainers.lm.backends.served import read_served_model
 from arena_trainers.lm.backends.server import JSONServer
-from arena_trainers.lm.backends.vllm import VLLMBackend
+from arena_trainers.lm.backends.vllm import EngineRequests, VLLMBackend
 
 MODES = {"colocate": "vllm", "server": "server"}  # of vllm_mode, with use_vllm
 VERSIONS = ("0.22", "0.34")  # from, and below; of vLLM
@@ -122,16 +122,17 @@ def _check_vllm(args: EngineOptions) -> None:
 
 
 def _check_no_server(args: EngineOptions) -> None:
-    """Refuses settings of a server that would generate nothing."""
-    server_settings = {
+    """Refuses settings of an engine that would generate nothing."""
+    engine_settings = {
         "vllm_mode 'server'": args.vllm_mode == "server",
         "vllm_server_base_url": args.vllm_server_base_url is not None,
+        "seeds 'engine'": args.seeds == "engine",
     }
-    for name, is_set in server_settings.items():
+    for name, is_set in engine_settings.items():
         if is_set:
             raise ValueError(
                 f"{name} needs --use_vllm true, got use_vllm false, with which transformers "
-                "generates; add it, or leave the settings of the server out"
+                "generates; add it, or leave this setting out"
             )
 
 
@@ -282,7 +283,8 @@ def _vllm_backend(trainer: EngineTrainer) -> Backend:
         generation.sync_weights()  # resets the prefix cache, too
 
     warn_of_precision(engine_dtype(generation.llm), trainer)
-    return VLLMBackend(generation.llm, lambda: load(trainer.state.global_step))
+    requests = EngineRequests(generation.llm, trainer.args.seeds)
+    return VLLMBackend(requests, lambda: load(trainer.state.global_step))
 
 
 ENGINES = {

@@ -15,6 +15,7 @@ optimizer step, the log-probabilities that the server reported must be those tha
 computes for its importance ratios.
 """
 
+import re
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -43,9 +44,11 @@ from arena_trainers.lm.backends.server_backend import ServerBackend
 from arena_trainers.lm.backends.sglang import SERVERS
 from arena_trainers.lm.backends.vllm import bit_sum
 from arena_trainers.lm.loading import NamedTensors
-from arena_trainers.processes import raised_everywhere
+from arena_trainers.processes import gather_patiently, raised_everywhere
 
 FOLDER = "server"  # in the run folder
+
+PLAYERS = "players"  # the group of the threads that play beside training
 
 DIFFERENCE = "sampling/sampling_logp_difference/mean"
 
@@ -71,7 +74,7 @@ def server_backend(trainer: EngineTrainer, server: JSONServer) -> ServerBackend:
     model = trainer.accelerator.unwrap_model(trainer.model)
     check_shapes(server, served, model.config)
     check_server_adapter(server, served.max_lora_rank, model)
-    backend = SERVERS[served.kind](server, served)
+    backend = SERVERS[served.kind](server, served, trainer.args.seeds)
     trainer.use_vllm = True  # so TRL's loss reads the importance ratio
     trainer.sender = ServerWeights(trainer, backend)
     trainer.add_callback(trainer.sender)
@@ -174,17 +177,22 @@ class ServerWeights(TrainerCallback):
                     shutil.rmtree(step_folder)
 
     def take(self, folder: Path) -> None:
-        """Gives the server the weights in a folder."""
+        """Gives the server the weights in a folder, when no process plays with those before.
+
+        The threads that play call it, those of all processes.
+        """
+        gather_patiently(None, PLAYERS)
 
         def read_files() -> dict[str, torch.Tensor]:
             by_file = (load_file(path) for path in sorted(folder.glob("*.safetensors")))
+            # files of peft lack the name of the adapter
             return {
-                name: weight
+                re.sub(r"(\.lora_[AB])\.weight$", r"\1.default.weight", name): weight
                 for file_weights in by_file
                 for name, weight in file_weights.items()
             }
 
-        self._load(folder, read_files, is_adapter=self._is_adapter)
+        self._load(folder, read_files, is_adapter=self._is_adapter, group=PLAYERS)
 
     @property
     def _model(self) -> Any:  # with peft's methods where it has adapters
@@ -201,6 +209,7 @@ class ServerWeights(TrainerCallback):
         *,
         is_adapter: bool,
         writes: bool = False,
+        group: str = "",
     ) -> None:
         """Gives the server the weights of a folder.
 
@@ -209,16 +218,17 @@ class ServerWeights(TrainerCallback):
             weights: gives them to this process; None for those of a base model.
             is_adapter: whether they are an adapter.
             writes: whether the folder is still to be written.
+            group: of the threads that call it, see `patient_group`.
         """
         backends = self.backend.learners or {"": self.backend}
         receivers = backends if is_adapter else {"": self.backend}
-        with raised_everywhere():
+        with raised_everywhere(group):
             if self.trainer.accelerator.is_main_process:
                 send = None
                 if weights and self.backend.served.transfer and not is_adapter:
                     send = partial(self._transfer, weights, is_gathered=writes)
                 elif weights and writes:
-                    _write_weights(self._model, dict(weights()), folder)
+                    write_weights(self._model, dict(weights()), folder)
                 for name, backend in receivers.items():  # peft's folder of an adapter
                     backend.load(folder / name, is_adapter=is_adapter, send=send)
                     if weights:
@@ -294,7 +304,7 @@ class ServerWeights(TrainerCallback):
         return scaled
 
 
-def _write_weights(
+def write_weights(
     model: PreTrainedModel, weights: dict[str, torch.Tensor], folder: Path
 ) -> None:
     """Writes weights to a folder, which is whole if it is there."""

@@ -11,6 +11,7 @@ from arena_wrappers.policies import (
     Reply,
     TurnRequest,
     forget_episodes,
+    is_async,
     names_person,
     own_prompt,
     turn_seed,
@@ -64,7 +65,7 @@ class BestOfPolicy:
             raise ValueError(
                 f"want no person in {name!r}; write the person alone, as human"
             )
-        if hasattr(inner, "act_async"):
+        if is_async(inner):
             raise ValueError(
                 f"want a policy whose replies have seeds in {name!r}, got the endpoint "
                 f"{inner.name!r}; give a model in a folder, as lm:PATH"

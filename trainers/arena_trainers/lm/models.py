@@ -39,7 +39,7 @@ def saved_model(folder: Path) -> Path:
         return folder
     problem = "without config.json"
     if (folder / ADAPTER).is_file():
-        problem = f"with an adapter: merge it with arena export {folder} --merged"
+        problem = f"with an adapter: merge it with arena data export {folder} --merged"
     elif any((folder / "model" / name).is_file() for name in ("config.json", ADAPTER)):
         problem = f"which is a run: its model is in {str(folder / 'model')!r}"
     elif rounds := sorted(folder.glob("round-*/model")):

@@ -3,16 +3,17 @@
 `learner_of` makes one of the model that a trainer of TRL's trains.
 """
 
+import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from arena_trainers.lm.backends import Backend, Sampling
+from arena_trainers.lm.backends import Backend, Sampling, generates_one
 from arena_trainers.lm.backends.forward_pass import check_no_prompt_tuning
 from arena_trainers.lm.backends.generation_settings import model_end_ids
 from arena_trainers.lm.backends.scoring import reply_logprobs
@@ -41,6 +42,18 @@ if TYPE_CHECKING:
 
 MAX_MEMO = 50_000  # prompts whose token ids are remembered
 NUM_CHECKED = 4  # prompts, and replies to each, whose tokens are compared with those of whole texts
+
+
+class ReplyChoice(NamedTuple):
+    """Which reply of a turn was sampled, and how likely the canonical ones were.
+
+    Attributes:
+        probs: of the canonical reply of each legal action, with any of its end tokens.
+        sampled: index of the legal action whose canonical reply was sampled, token by token; -1 for none.
+    """
+
+    probs: Sequence[float]
+    sampled: int
 
 
 class LMPolicy:
@@ -233,6 +246,33 @@ class LMPolicy:
             replies += self.generate(prompts, [request.seed for request in chunk])
         return replies
 
+    @property
+    def act_async(
+        self,
+    ) -> Callable[[TurnRequest, float | None], Awaitable[Reply]] | None:
+        """As `AsyncPolicy.act_async` where the backend writes each reply for itself; else None."""
+        return self._act_async if generates_one(self.backend) else None
+
+    async def _act_async(
+        self, request: TurnRequest, timeout: float | None = None
+    ) -> Reply:
+        generate_one = generates_one(self.backend)
+        assert generate_one is not None  # else there is no `act_async`
+        (prompt,) = self.prompts_ids([request])
+        limit = self._max_reply_tokens(prompt)
+        if limit < 1:
+            return Reply("", instead="context_length")
+        async with asyncio.timeout(timeout):
+            sampling = replace(self.sampling, max_new_tokens=limit)
+            generated = await generate_one(prompt, request.seed, sampling)
+        entropies = generated.entropies
+        return self._reply(
+            prompt=list(prompt),
+            ids=generated.token_ids[0],
+            logprobs=generated.logprobs[0],
+            entropies=None if entropies is None else entropies[0],
+        )
+
     def forget_episodes(self) -> None:
         """Frees what the backend keeps between the turns of episodes."""
         forget_episodes(self.backend)
@@ -313,6 +353,54 @@ class LMPolicy:
                 probs = torch.full((num_legal,), 1 / num_legal)
             distributions.append((probs.tolist(), max(0.0, 1.0 - total)))
         return distributions
+
+    @torch.no_grad()
+    def reply_choices(
+        self, turns: Sequence[Turn], wraps: Sequence[Callable[[str], str]]
+    ) -> list[ReplyChoice]:
+        """The probabilities of the canonical replies of turns that this policy sampled.
+
+        The probability of a reply that is too long to be sampled with its end token is 0.
+
+        Args:
+            turns: each with the token ids of its prompt and of its reply.
+            wraps: of each turn, the reply that names an action.
+
+        Raises:
+            ValueError: replies are sampled from another distribution than that of all tokens.
+        """
+        if not self.draws_as_scored:
+            raise ValueError(
+                "want replies that are sampled from all tokens, got "
+                f"{self.sampling.options}; leave out top_k, top_p, min_p and "
+                "repetition_penalty, and set a temperature above 0"
+            )
+        replies = [
+            [
+                tuple(self.chat.reply_ids(turn.prompt_ids or (), wrap(text)))
+                for text in turn.legal
+            ]
+            for turn, wrap in zip(turns, wraps, strict=True)
+        ]
+        places: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        keys = [
+            [(tuple(turn.prompt_ids or ()), reply) for reply in of_turn]
+            for turn, of_turn in zip(turns, replies, strict=True)
+        ]
+        for key in (key for of_turn in keys for key in of_turn):
+            places.setdefault(key, len(places))
+        scores = self._scores([(list(prompt), list(reply)) for prompt, reply in places])
+        probs = [
+            math.exp(score) if len(reply) < self._max_reply_tokens(prompt) else 0.0
+            for (prompt, reply), score in zip(places, scores, strict=True)
+        ]
+        choices = []
+        for turn, of_turn, of_replies in zip(turns, keys, replies, strict=True):
+            *ids, last = turn.token_ids or (-1,)
+            is_canonical = last in self.eos_ids and tuple(ids) in of_replies
+            place = of_replies.index(tuple(ids)) if is_canonical else -1
+            choices.append(ReplyChoice([probs[places[key]] for key in of_turn], place))
+        return choices
 
     def _scores(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
         """Log-probability of each reply after its prompt; -inf beyond the model's context."""

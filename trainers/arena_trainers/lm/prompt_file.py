@@ -9,7 +9,7 @@ its folder, and every `lm:PATH` policy reads it:
      "chat_template_kwargs": {}}
 
 The first five are `arena_wrappers.PromptOptions`, as are `persona`, `language`, `system`, `turn`,
-`again` and `date`; the others arguments of `LMPolicy`. Keys
+`again`, `date` and `shuffle`; the others arguments of `LMPolicy`. Keys
 that a file leaves out have their defaults, so you can write one by hand for any model:
 `{"reply_format": "boxed", "max_new_tokens": 512}`. `"reasoning_marks": ["<think>", "</think>"]`
 states what begins and ends the model's reasoning, where its chat template does not show it.

@@ -33,7 +33,14 @@ PromptAndReply = tuple[
 ]  # token ids of a prompt and of its reply
 
 # options of what a policy reads; the others change how its replies are read
-_PROMPT_FIELDS = ("reply_format", "rules", "show_legal_actions", "history", "date")
+_PROMPT_FIELDS = (
+    "reply_format",
+    "rules",
+    "show_legal_actions",
+    "history",
+    "date",
+    "shuffle",
+)
 
 
 class RewardModel:

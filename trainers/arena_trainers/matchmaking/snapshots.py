@@ -177,7 +177,7 @@ class SnapshotStore:
                 weights = self._weights(step)
                 return engine.get(name) or engine.put(name, weights)
 
-            policy.backend = VLLMBackend(engine.llm, refresh)
+            policy.backend = VLLMBackend(engine.requests, refresh)
         return policy
 
     def path(self, step: int) -> Path:

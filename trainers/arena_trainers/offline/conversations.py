@@ -8,7 +8,7 @@
 
 Each of `prompt`, `completion`, `messages`, `chosen` and `rejected` is a list of messages with `role` and
 `content`. `weight` and `margin` may stand beside them; further columns are not read. A row that has tokens,
-as `arena data` and `to_dataset` write them, keeps them.
+as `arena data select` and `to_dataset` write them, keeps them.
 """
 
 import json
@@ -288,7 +288,7 @@ def _pieces(
     Args:
         prompt: the messages before.
         completion: its messages.
-        parts: the parts of its replies that `arena data` tells apart; None for whole replies.
+        parts: the parts of its replies that `arena data select` tells apart; None for whole replies.
 
     Raises:
         ValueError: it does not begin and end with a reply, or two replies follow each other.

@@ -57,7 +57,7 @@ def _reward(parts: TrainerParts[RewardConfig]) -> TokenRewardTrainer:
     if parts.peft_config is not None:
         raise ValueError(
             "want trainer reward without an adapter, whose output layer would not be "
-            "saved; leave --lora_r out"
+            "saved; leave --lora out"
         )
     pad_id, token = parts.pad_id, parts.args.pad_token
     if token is not None:  # the model finds the last token by it

@@ -87,7 +87,7 @@ def check_rows(path: Path, kind: str) -> bool:
     if not path.is_file():
         raise ValueError(
             f"want a file of rows as data, found none at {str(path)!r}; make the file with "
-            "arena data ... --out FILE.parquet, or give a data set of messages"
+            "arena data select ... --out FILE.parquet, or give a data set of messages"
         )
     names = columns_of(path)
     kind_of_file = _kind({*names})
@@ -95,7 +95,7 @@ def check_rows(path: Path, kind: str) -> bool:
         raise ValueError(
             f"want {kind} for this trainer in {str(path)!r}, with the columns {_FORMS[kind]} "
             f"(lists of messages), got {', '.join(sorted(names))[:200]}; rename the columns, or "
-            "make the file with arena data ... --out FILE.parquet"
+            "make the file with arena data select ... --out FILE.parquet"
         )
     if kind_of_file != kind and (kind_of_file, kind) != ("pairs", "labels"):
         raise ValueError(
@@ -109,7 +109,7 @@ def check_rows(path: Path, kind: str) -> bool:
         check_known(name, allowed, f"{str(path)!r} has an unknown column {name!r}")
     for name in sorted({*token_columns(kind)} - {*names}):
         raise ValueError(
-            f"want the column {name!r} in {str(path)!r}; make the file with arena data "
+            f"want the column {name!r} in {str(path)!r}; make the file with arena data select "
             "... --out FILE.parquet"
         )
     return True
@@ -134,7 +134,7 @@ def columns_of(path: Path) -> list[str]:
     except arrow.ArrowInvalid as error:
         raise ValueError(
             f"want Parquet in {str(path)!r}, or JSON lines in a file .jsonl, got another file; "
-            "make the file with arena data ... --out FILE.parquet"
+            "make the file with arena data select ... --out FILE.parquet"
         ) from error
     if num_rows == 0:
         raise ValueError(empty)
@@ -243,7 +243,7 @@ def check_row_tokens(path: Path, facts: RowFacts, chat: "Chat") -> None:
     Raises:
         ValueError: an id is too large, or the tokens do not spell the messages.
     """
-    advice = "give the model that arena data --model named"
+    advice = "give the model that arena data select --model named"
     size = len(chat.tokenizer)
     if facts.largest_id >= size:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 | the command line gives | what yields |
 |---|---|
-| `lora_r`, `roles`, or `beta` 0, so that nothing reads a reference that moves | `sync_ref_model` |
+| `lora`, `roles`, or `beta` 0, so that nothing reads a reference that moves | `sync_ref_model` |
 | a `credit` that reads no values | `critic` |
 | a `credit` or an `agent` that takes no turn trees | `branch` |
 | `branch` | `flat_groups`, `oversample` |
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import arena_credit as credit
 from arena_credit.by_name import find_estimator, with_options
 from arena_credit.needs import needs_of
+from arena_trainers.runs.mappings import typed_name
 from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.settings import Draft, listed_options
 
@@ -104,7 +105,9 @@ def drop_yielding_options(
             if rule.conflicts(_draft(settings)):
                 for name in {*rule.losers} - {*overrides}:
                     settings.pop(name, None)
-                notes.append(f"note: --{winners[0]} leaves out the recipe's {main}")
+                notes.append(
+                    f"note: {typed_name(winners[0]).rstrip('=')} leaves out the recipe's {main}"
+                )
         if {*_BATCH_OPTIONS} & {*overrides}:
             notes += _fit_batches(settings, overrides)
     return settings, notes

@@ -271,7 +271,7 @@ def start_arguments(folder: Path) -> str:
     config = folder / CONFIG
     settings = load_recipe(str(config)) if config.is_file() else {}
     is_play = settings.get("trainer", SELF_PLAY) == SELF_PLAY
-    return f"{model} --warm_start_steps 0" if is_play else model
+    return f"{model} --warm_start steps=0" if is_play else model
 
 
 def extend_run(folder: Path, max_steps: int, step: int) -> None:

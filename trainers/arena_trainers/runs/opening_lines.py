@@ -71,17 +71,17 @@ def _advice(turns: Sequence[Turn], job: JobConfig, args: TurnGRPOConfig) -> list
             f"at {args.max_completion_length} tokens)"
         )
     if job.warm_start_steps == 0:
-        advice.append("--warm_start_steps 100 (imitation of random legal play)")
+        advice.append("--warm_start steps=100 (imitation of random legal play)")
     else:
-        advice.append(f"more --warm_start_steps than {job.warm_start_steps}")
+        advice.append(f"more than --warm_start steps={job.warm_start_steps}")
     if not args.rules:
-        advice.append("--rules true (prompts tell the rules and how to reply)")
+        advice.append("--prompt rules=true (prompts tell the rules and how to reply)")
     if not args.show_legal_actions:
-        advice.append("--show_legal_actions true")
+        advice.append("--prompt show_legal_actions=true")
     if args.parsing == "strict":
-        advice.append("--parsing tolerant")
+        advice.append("--prompt parsing=tolerant")
     others = {"answer", "boxed", "bracket", "bare"} - {args.reply_format}
-    advice.append(f"another --reply_format ({', '.join(sorted(others))})")
+    advice.append(f"another --prompt reply_format= ({', '.join(sorted(others))})")
     if job.model != "tiny":
         advice.append("a --model that follows instructions")
     return advice

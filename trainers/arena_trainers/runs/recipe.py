@@ -11,6 +11,8 @@ import yaml
 
 from arena_envs.checks import did_you_mean
 from arena_envs.registration import games
+from arena_trainers.options import read_pairs
+from arena_trainers.runs.mappings import flattened, mapped_options, refuse_flat
 
 DEFAULT_RECIPE = "kuhn-tiny"
 MODEL_RECIPE = "pretrained"  # where a model is given and no recipe
@@ -37,10 +39,10 @@ def summary_of(name: str) -> str:
 
 
 def load_recipe(path: str) -> dict[str, Any]:
-    """The settings of a recipe: a file, or the name of an embedded one.
+    """The settings of a recipe: a file, or the name of an embedded one; see `mappings`.
 
     Raises:
-        ValueError: the file is missing or no mapping.
+        ValueError: the file is missing or no mapping, or an option stands outside its mapping.
     """
     if path in recipes():
         embedded = files("arena_trainers") / "recipes" / f"{path}.yaml"
@@ -68,7 +70,10 @@ def load_recipe(path: str) -> dict[str, Any]:
             f"want a mapping of options in recipe {path!r}, got "
             f"{type(settings).__name__}; write lines such as seed: 1"
         )
-    return {name.replace("-", "_"): value for name, value in settings.items()}
+    try:
+        return flattened({n.replace("-", "_"): value for n, value in settings.items()})
+    except ValueError as error:
+        raise ValueError(f"recipe {path!r}: {error}") from None
 
 
 _PATHS = ("model", "output_dir", "resume")
@@ -84,6 +89,8 @@ def _yaml(text: str, where: str) -> Any:
 
 def read_overrides(arguments: Sequence[str]) -> dict[str, Any]:
     """The options of a command line: `--key value` or `--key=value`, values as YAML.
+
+    Those of a mapping are `--lora r=16`, or `--lora.r 16`.
 
     Raises:
         ValueError: an argument is no option, or an option lacks its value.
@@ -104,28 +111,17 @@ def read_overrides(arguments: Sequence[str]) -> dict[str, Any]:
                     f"option --{key} lacks a value; give it as --{key} VALUE"
                 )
             value = following
-        name = key.replace("-", "_")
-        if name == "persona" and value.startswith("@"):
-            settings[name] = text_or_file(value)
-        else:
-            settings[name] = value if name in _PATHS else _yaml(value, f"--{key}")
+        name, dot, inner_name = key.replace("-", "_").partition(".")
+        if name in mapped_options():
+            options = mapped_options()[name]
+            pair = f"{inner_name}={value}" if dot else value
+            for inner, inner_value in read_pairs(name, [pair], options).items():
+                settings[options[inner].name] = inner_value
+            continue
+        name += dot + inner_name
+        refuse_flat(name)
+        settings[name] = value if name in _PATHS else _yaml(value, f"--{key}")
     return settings
-
-
-def text_or_file(value: str | None) -> str | None:
-    """The text of an option, or that of a file if it is @FILE.
-
-    Raises:
-        ValueError: the file cannot be read.
-    """
-    if value is None or not value.startswith("@"):
-        return value
-    try:
-        return Path(value[1:]).read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"want --persona @FILE with a text, got {value!r:.200}: {error}; correct the path"
-        ) from None
 
 
 def _no_option(argument: str) -> str:

@@ -26,6 +26,7 @@ from arena_trainers.runs.checks.rounds import (
     try_selectors,
 )
 from arena_trainers.runs.folder import CONFIG, RESULTS, START, check_new, write_config
+from arena_trainers.runs.mappings import nested
 from arena_trainers.runs.recipe import load_recipe
 from arena_trainers.runs.results.rounds import (
     CURVES,
@@ -106,7 +107,7 @@ class Rounds(Run):
         ]
 
     def config(self) -> str:
-        return yaml.safe_dump(self.settings, sort_keys=False)
+        return yaml.safe_dump(nested(self.settings), sort_keys=False)
 
     def check_files(self) -> None:
         """Writes the new number of rounds; checks the start."""

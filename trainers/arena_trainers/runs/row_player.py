@@ -109,6 +109,6 @@ def _prompt(
         raise ValueError(
             "want a file that says which games and prompts its rows are of, for the words of "
             f"the tiny model, got {str(data)!r} without; name a model with --model PATH, or make "
-            "the file with arena data EPISODES --select NAME --out FILE.parquet"
+            "the file with arena data select EPISODES --by NAME --out FILE.parquet"
         )
     return model_options

@@ -46,7 +46,7 @@ class RowConfig:
         help="Name of the trainer.",
     )
     data: str = option(
-        help="Rows that arena data wrote (Parquet, or a folder of splits), or a data "
+        help="Rows that arena data select wrote (Parquet, or a folder of splits), or a data "
         "set of messages in TRL's conversational form (Parquet or JSON lines).",
     )
     batch_size: int = option(
@@ -89,7 +89,7 @@ def row_config(settings: Mapping[str, Any]) -> tuple[RowConfig, JobConfig]:
     if settings.get("data") is None:
         raise ValueError(
             f"trainer {settings['trainer']!r} learns from rows; give --data "
-            "FILE.parquet, which arena data writes, or a data set of messages"
+            "FILE.parquet, which arena data select writes, or a data set of messages"
         )
     options = row_options()
     values = {

@@ -26,6 +26,7 @@ from arena_trainers.runs.callbacks.progress import ProgressFormat, figures_of
 from arena_trainers.runs.callbacks.replies import SampleReplies
 from arena_trainers.runs.callbacks.rollouts import RolloutsFile
 from arena_trainers.runs.callbacks.watchdog import Watchdog, watch_stages
+from arena_trainers.runs.checks.dry_run import check_patience
 from arena_trainers.runs.checks.lengths import (
     check_chat,
     check_context,
@@ -91,6 +92,7 @@ class SelfPlayRun(Run):
         self.job, self.args = build_configs(self.settings, str(self.folder))
         plans = [GamePlan(spec, self.args) for spec in self.args.games]
         self.find_start(is_made=self.job.warm_start_steps > 0)
+        check_patience(self.settings)
         self.tokenizer = load_tokenizer(self.job, self.model, plans, self.args.prompt)
         plans_of_replies = [*plans, *imitated(self.job, self.args, plans)]
         chat = chat_of(self.tokenizer, self.args)

@@ -41,18 +41,21 @@ class JobConfig:
     hidden_size: int = option(
         64,
         least=4,
+        mapping="tiny",
         group="Model",
         help="Width of the tiny model.",
     )
     num_layers: int = option(
         2,
         least=1,
+        mapping="tiny",
         group="Model",
         help="Layers of the tiny model.",
     )
     vocab_size: int = option(
         0,
         least=0,
+        mapping="tiny",
         group="Model",
         help="Most tokens of the tiny model, byte pairs that all games of the "
         "catalogue teach; by default 0, for the words of its own games.",
@@ -60,17 +63,20 @@ class JobConfig:
     lora_r: int = option(
         0,
         least=0,
+        mapping="lora",
         group="Model",
         help="Rank of a LoRA adapter that is trained; 0 to train all weights.",
     )
     lora_alpha: int | None = option(
         None,
         least=1,
+        mapping="lora",
         group="Model",
         help="Scale of the adapter; twice the rank by default.",
     )
     lora_target_modules: list[str] = option(
         ["all-linear"],
+        mapping="lora",
         group="Model",
         help="Layers that get an adapter, such as q_proj,v_proj; all linear layers "
         "but the output by default.",
@@ -86,23 +92,27 @@ class JobConfig:
     warm_start_steps: int = option(
         0,
         least=0,
+        mapping="warm_start",
         group="Model",
         help="Optimizer steps of imitation of random legal play before self-play.",
     )
     warm_start_episodes: int = option(
         1000,
         least=1,
+        mapping="warm_start",
         group="Model",
         help="Episodes of legal play to imitate.",
     )
     warm_start_games: list[Any] = option(
         [],
+        mapping="warm_start",
         group="Model",
         help="Games whose legal play is imitated: ids, or dicts of id and params; by "
         "default those of self-play.",
     )
     warm_start_teacher: str | None = option(
         None,
+        mapping="warm_start",
         group="Model",
         help="Policy string of a bot to imitate, such as 'cfr'. By default random "
         "legal play is imitated.",
@@ -110,12 +120,14 @@ class JobConfig:
     warm_start_batch_size: int = option(
         256,
         least=1,
+        mapping="warm_start",
         group="Model",
         help="Replies imitated per optimizer step.",
     )
     warm_start_learning_rate: float | None = option(
         None,
         least=0,
+        mapping="warm_start",
         group="Model",
         help="Learning rate of the imitation; by default from the model's size.",
     )
@@ -128,6 +140,7 @@ class JobConfig:
     exact_states: int = option(
         1000,
         least=0,
+        mapping="callbacks",
         group="Evaluation",
         help="Most information states of a game whose NashConv is measured exactly, "
         "before, in and after training; 0 for never. A model is scored in each of "
@@ -136,17 +149,20 @@ class JobConfig:
     eval_episodes: int = option(
         1000,
         least=1,
+        mapping="callbacks",
         group="Evaluation",
         help="Episodes that measure the legal-reply rate.",
     )
     measure_start: bool = option(
         True,
+        mapping="callbacks",
         group="Evaluation",
         help="Whether to measure the model before training, as after it.",
     )
     saved_episodes: int = option(
         32,
         least=0,
+        mapping="callbacks",
         group="Output",
         help="Episodes kept in episodes.jsonl.",
     )
@@ -159,41 +175,48 @@ class JobConfig:
     saved_groups: int = option(
         2,
         least=0,
+        mapping="callbacks",
         group="Output",
         help="Training groups kept at each log; 0 for none.",
     )
     show_replies_every: int | None = option(
         None,
         least=0,
+        mapping="callbacks",
         group="Output",
         help="Steps between sample replies; default 10, tiny: 0.",
     )
     stall_after: float = option(
         600.0,
         least=0,
+        mapping="callbacks",
         group="Output",
         help="Seconds of one step after which each process says what it waits for; 0 "
         "for never.",
     )
     save_best: bool = option(
         True,
+        mapping="callbacks",
         group="Output",
         help="Whether to keep the best model in best/.",
     )
     start_episodes: int = option(
         0,
         least=0,
+        mapping="callbacks",
         group="Evaluation",
         help="Episodes against the start at evaluations.",
     )
     patience: int = option(
         0,
         least=0,
+        mapping="callbacks",
         group="Evaluation",
         help="Evaluations without a better score to the end.",
     )
     warn_collapse: bool = option(
         False,
+        mapping="callbacks",
         group="Evaluation",
         help="Whether to warn of a collapse.",
     )
@@ -204,7 +227,7 @@ class JobConfig:
         if self.warm_start_teacher is not None and self.warm_start_steps == 0:
             raise ValueError(
                 f"warm_start_teacher={self.warm_start_teacher!r} needs a supervised "
-                "start; give warm_start_steps of at least 1"
+                "start; give --warm_start steps=100"
             )
         if self.start_episodes == 1 or (
             self.start_episodes and not self.evaluate_every
@@ -226,8 +249,8 @@ class JobConfig:
         layers = self.lora_target_modules != ["all-linear"]
         if (layers or self.lora_alpha is not None) and not self.lora_r:
             raise ValueError(
-                "lora_alpha and lora_target_modules are of an adapter, and lora_r is "
-                "0; give a rank: --lora_r 16"
+                "alpha and target_modules of lora are of an adapter, and its r is "
+                "0; give a rank: --lora r=16"
             )
 
     @property

@@ -2,13 +2,14 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from accelerate.utils import gather_object
 
 from arena_credit import Credit, FlatPoolWarning, TurnBatch
+from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_model import RewardModel
 from arena_trainers.matchmaking import SELF
 from arena_trainers.rewards import Part
@@ -16,11 +17,13 @@ from arena_trainers.train.clock import Clock
 from arena_trainers.train.columns import functions_of, reward_columns_of
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics.protocol import Critic
+from arena_trainers.train.critics.replies import with_reply_probs
 from arena_trainers.train.estimator import estimate_credit, part_weights
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.records import (
     PlayedBatch,
     RecordsByProcess,
+    SpanFunction,
     TurnRecord,
     turn_batch,
     turn_records,
@@ -28,9 +31,6 @@ from arena_trainers.train.records import (
 from arena_trainers.train.rollout.reward_columns import with_reward_columns, with_scores
 from arena_trainers.train.rows import whole_row_lengths
 from arena_trainers.train.together import check_together
-from arena_wrappers.records import Generation, Turn
-
-SPAN = "tokens.span"
 
 
 class CreditedBatch(NamedTuple):
@@ -52,8 +52,8 @@ class BatchCredit:
         models: reward models that supply columns, by path.
         clock: counts the time.
         max_tokens: most tokens that run through a reward model at once.
-        spans: of the tokens of a reply, by the ids of prompt and reply, and its text: 0 for
-            reasoning, else 1.
+        spans: as for `turn_records`.
+        policy: which plays the seats that learn, for critics with action values.
 
     Attributes:
         state: the estimator's, from the batch before.
@@ -70,12 +70,12 @@ class BatchCredit:
         models: Mapping[str, RewardModel],
         clock: Clock,
         max_tokens: int,
-        spans: Callable[[Sequence[int], Sequence[int], str], Sequence[int]]
-        | None = None,
+        spans: SpanFunction | None = None,
+        policy: LMPolicy | None = None,
     ) -> None:
         self.args, self.games, self.critic = args, games, critic
         self.models, self.clock, self.max_tokens = models, clock, max_tokens
-        self.spans = spans
+        self.spans, self.policy = spans, policy
         self.state: Mapping[str, Any] | None = None
         self.metrics: dict[str, float] = {}
         functions = games.functions.values()
@@ -130,29 +130,16 @@ class BatchCredit:
                 games.columns,
                 functions_of(games.functions),
                 self.args.branching(()),
+                self.spans,
             )
-            if SPAN in games.columns:
-                records = [self._with_span(record, played) for record in records]
+            if "reply_probs" in games.columns and self.policy is not None:
+                records = with_reply_probs(records, played.episodes, self.policy)
             if from_rewards:
                 records = with_scores(
                     records, played.episodes, self.models, self.max_tokens
                 )
             shares: RecordsByProcess = gather_object([records])
             return with_reward_columns(shares, from_rewards) if from_rewards else shares
-
-    def _with_span(self, record: TurnRecord, played: PlayedBatch) -> TurnRecord:
-        """The record with the token column `span`."""
-        turn = played.episodes[record.episode].turns[record.place]
-        reply: Turn | Generation = turn
-        text = turn.reply
-        if record.call >= 0:
-            reply = turn.generations[record.call]
-            text = turn.generations[record.call].text
-        token_ids = reply.token_ids or ()
-        spans: Sequence[float] = [1] * len(token_ids)
-        if self.spans is not None:
-            spans = self.spans(reply.prompt_ids or (), token_ids, text)
-        return record._replace(tokens={**(record.tokens or {}), "span": spans})
 
     def __call__(self, shares: RecordsByProcess, trains: bool) -> CreditedBatch:
         """The credit of a batch; if it is trained, the estimator's state and critic go on."""

@@ -39,6 +39,7 @@ from arena_trainers.train.games import GamePlan
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.parts import TrainingLoop
 from arena_trainers.train.prepared import PreparedGames
+from arena_trainers.train.score.reference_memo import ReferenceMemo
 from arena_trainers.train.score.sharding import load_whole
 from arena_trainers.train.tasks import Tasks
 
@@ -125,6 +126,7 @@ class CheckpointLoop(TrainingLoop, Protocol):
     credit: BatchCredit
     lr_scheduler: Any
     ref_model: Any
+    reference_memo: ReferenceMemo | None
 
     @property
     def learners(self) -> NamedLearners | None:
@@ -303,8 +305,8 @@ class CheckpointFiles:
     """The part of `TurnGRPOTrainer` that writes and reads what a checkpoint has besides TRL's.
 
     Args:
-        trainer: its `credit`, `matching` and `tasks` are saved, and its reference model if
-            that moves.
+        trainer: its `credit`, `matching` and `tasks` are saved, what the reference gave to rows,
+            and the reference model if that moves.
     """
 
     def __init__(self, trainer: CheckpointLoop) -> None:
@@ -340,6 +342,8 @@ class CheckpointFiles:
             save_credit(
                 folder, self.owner, credit.state, credit.critic, credit.multipliers
             )
+            if trainer.reference_memo is not None:
+                trainer.reference_memo.save(folder)
             if trainer.async_player is not None:
                 trainer.async_player.save(folder)
 
@@ -354,6 +358,8 @@ class CheckpointFiles:
         trainer.matching.load(folder)
         trainer.tasks.load(folder)
         load_reference(trainer, folder)
+        if trainer.reference_memo is not None:
+            trainer.reference_memo.load(folder, trainer.accelerator.device)
         if trainer.async_player is not None:
             trainer.async_player.load(folder)
 

@@ -8,7 +8,7 @@ import os
 
 from arena_envs.game import check_int
 from arena_trainers.engines import check_engine
-from arena_trainers.engines.settings import changes_draws, engine_of
+from arena_trainers.engines.settings import by_server, changes_draws, engine_of
 from arena_trainers.options import refuse_unknown
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.settings import SelfPlay
@@ -151,7 +151,7 @@ def check_warm_start(args: SelfPlay) -> None:
             "want warm_start_steps 0 under FSDP or DeepSpeed: the supervised start has "
             "not been tested with it; run it before, with arena train --max_steps 1 "
             "and no accelerate, and give the folder start/ of that run as --model with "
-            "--warm_start_steps 0"
+            "--warm_start steps=0"
         )
 
 
@@ -188,7 +188,11 @@ def check_asynchronous(args: SelfPlay) -> None:
         (str(cut), cut, "importance ratios are of the whole distribution"),
         ("vllm_mode 'colocate'", engine_of(args) == "vllm", "it shares the GPU"),
         ("a generation batch of several updates", updates, "its turns grow older"),
-        ("several processes", processes, "it has not been tested with them"),
+        (
+            "several processes without vllm_mode 'server'",
+            processes and not by_server(args),
+            "each would play in one more process",
+        ),
     ]
     for name, is_set, reason in refused:
         if is_set:
@@ -230,7 +234,7 @@ def half_precision_error(dtype: str, learning_rate: float) -> str:
     """The sentence of the checks before and after the model is loaded."""
     return (
         f"want float32 for weights that are trained directly, got {dtype}, which rounds "
-        f"an update of {learning_rate:g} away; train an adapter (--lora_r 16), or all "
+        f"an update of {learning_rate:g} away; train an adapter (--lora r=16), or all "
         "weights in float32 with passes in bfloat16 (--model_init_kwargs "
         "'{dtype: float32}' --bf16 true)"
     )

@@ -4,9 +4,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
-from arena_trainers.lm.backends import Backend, Generated, Prompts, Sampling
+from arena_trainers.lm.backends import (
+    Backend,
+    Generated,
+    GenerateOne,
+    Prompts,
+    Sampling,
+    generates_one,
+)
 from arena_wrappers.policies import forget_episodes
 
 TIMES = ("generation", "environment", "credit", "training", "rest")
@@ -123,6 +131,7 @@ class TimedBackend:
         self.runs_model = self.inner.runs_model
         self.clock = clock
         self.before: Callable[[], None] = lambda: None  # it generates
+        self._num_asked = 0  # of `generate_one`, without a reply
 
     def generate(
         self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
@@ -131,6 +140,35 @@ class TimedBackend:
         with self.clock.part("generation"):
             generated = self.inner.generate(prompt_ids, seeds, sampling)
             self.clock.counts["generated"] += sum(map(len, generated.token_ids))
+        return generated
+
+    @property
+    def generate_one(self) -> GenerateOne | None:
+        """As that of the inner backend, if it has one.
+
+        The time in which a reply is awaited counts as `"generation"`, also where episodes go on
+        meanwhile.
+        """
+        generate_one = generates_one(self.inner)
+        return generate_one and partial(self._generate_one, generate_one)
+
+    async def _generate_one(
+        self,
+        generate_one: GenerateOne,
+        prompt_ids: Sequence[int],
+        seed: int,
+        sampling: Sampling,
+    ) -> Generated:
+        if self._num_asked == 0:
+            self.before()
+        self._num_asked += 1
+        # parts of several requests overlap; they have one name, so any of them may end first
+        with self.clock.part("generation"):
+            try:
+                generated = await generate_one(prompt_ids, seed, sampling)
+            finally:
+                self._num_asked -= 1
+        self.clock.counts["generated"] += len(generated.token_ids[0])
         return generated
 
     def forget_episodes(self) -> None:

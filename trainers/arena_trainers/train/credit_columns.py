@@ -58,8 +58,8 @@ CRITICS = (
 ABSENT = {
     "value": f"{CRITICS}, or {FUNCTION}",
     "next_value": CRITICS,
-    "action_value": "set critic='exact', for games that can be enumerated, or "
-    f"'utterances', or {FUNCTION}",
+    "action_value": "set critic='features', or 'exact' for games that can be enumerated, or "
+    f"'tokens' or 'utterances', or {FUNCTION}",
     "tokens.value": "set critic='tokens'",
     **dict.fromkeys(BRANCH_COLUMNS, "episodes do not branch; set branch"),
     "stratum": f"games define no strata; {FUNCTION}",

@@ -1,4 +1,4 @@
-"""Entries of the options `games` and `opponents`: their form, and one game for each value of `knobs`.
+"""Entries of the options `games` and `opponents`: their form; a game for each knob and opponent.
 
 This module imports neither TRL nor torch.
 """
@@ -51,24 +51,52 @@ def checked_entry(spec: Any, keys: Sequence[str] = KEYS) -> dict[str, Any]:
 
 
 def expanded(entries: Sequence[Any]) -> list[Any]:
-    """Entries without `knobs`: one for each value of the knobs that an entry names.
+    """Entries without `knobs` and `ladder`: one for each value of the knobs and each opponent.
 
     Several knobs give all combinations of their values. The games of an entry share its
     weight equally, and have its other keys.
 
     Args:
         entries: ids and dicts; `knobs` of a dict is True for all knobs of its game, or a list
-            of names.
+            of names; `ladder` is a list of opponents, from easy to hard.
 
     Raises:
         ValueError: an entry is malformed, its game lacks knobs or one of this name or refuses a
-            value, a knob is also one of `params`, or there are more than 30 combinations.
+            value, a knob is also one of `params`, a ladder is no list of opponents or stands
+            beside `opponents`, or there are more than 30 combinations.
     """
     expanded_entries: list[Any] = []
     for spec in entries:
-        entry = checked_entry(spec, (*KEYS, "knobs"))
-        expanded_entries += _games_by_knobs(entry) if "knobs" in entry else [spec]
+        entry = checked_entry(spec, (*KEYS, "knobs", "ladder"))
+        games = _games_by_knobs(entry) if "knobs" in entry else [spec]
+        for game in games:
+            has_ladder = isinstance(game, dict) and "ladder" in game
+            expanded_entries += _games_by_opponent(game) if has_ladder else [game]
     return expanded_entries
+
+
+def _games_by_opponent(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The entry with each opponent of its ladder."""
+    id, ladder = entry["id"], entry["ladder"]
+    is_list = isinstance(ladder, list | tuple) and bool(ladder)
+    if not is_list or not all(isinstance(opponent, str) for opponent in ladder):
+        raise ValueError(
+            f"want ladder of {id} as a list of policy strings, got {ladder!r}; write [random, "
+            '"mcts:10"]'
+        )
+    if "opponents" in entry:
+        raise ValueError(
+            f"want opponents or a ladder of {id}, got both; leave one of them out"
+        )
+    if len(set(ladder)) < len(ladder) or len(ladder) > MAX_VALUES:
+        raise ValueError(
+            f"want at most {MAX_VALUES} different opponents in the ladder of {id}, got {ladder!r}"
+        )
+    weight = entry.get("weight", 1.0) / len(ladder)
+    other_keys = {name: value for name, value in entry.items() if name != "ladder"}
+    return [
+        {**other_keys, "opponents": opponent, "weight": weight} for opponent in ladder
+    ]
 
 
 def _games_by_knobs(entry: Mapping[str, Any]) -> list[dict[str, Any]]:

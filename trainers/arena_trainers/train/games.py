@@ -1,7 +1,8 @@
 """The games of a run: entries of `games`, plans with their seats, opponents, and starts.
 
-An entry that names `knobs` becomes one game for each value of them. A matchmaker assigns
-the seats of games without `opponents` of their own; a curriculum chooses among the games.
+An entry that names `knobs` or a `ladder` becomes one game for each value of them, and each
+opponent. A matchmaker assigns the seats of games without `opponents` of their own; a curriculum
+chooses among the games.
 
 This module imports neither TRL nor torch.
 """
@@ -57,12 +58,16 @@ class GamePlan:
         max_turns: after how many turns episodes are truncated, if that was given.
         weight: how often the game starts, relative to the others.
         name: the id, with the parameters and the limit of turns that were given.
+        task: the name, and the opponent of the game's own.
         game: the rules.
         has_own: whether the game names opponents of its own.
+        opponent: the policy of all seats but one, which is drawn for each start and learns; None
+            if the game has no single opponent of its own.
         seats: who plays each seat; None if they are assigned for each start.
         learners: which seats learn, in some starts at least.
         lineups: who plays each seat, if the learner faces the same policies in all starts; one
             line-up, or one for each seat where the seat that learns is drawn. Else none.
+        wrapper: the environment with its prompts.
         env_fn: makes an environment of the game; all of them share `game`.
 
     Raises:
@@ -84,17 +89,29 @@ class GamePlan:
         num_players = self.game.num_players
         self.seats: list[str] | None = None
         self.has_own = "opponents" in entry
-        if self.has_own or not assigns_seats(args.opponents):
-            opponents = entry.get("opponents", args.opponents)
+        opponents = entry.get("opponents", args.opponents)
+        self.opponent = _single_opponent(opponents) if self.has_own else None
+        self.task = (
+            f"{self.name} against {self.opponent}" if self.opponent else self.name
+        )
+        if self.opponent is not None:
+            _check_duel(self.opponent, self.id, num_players)
+        elif self.has_own or not assigns_seats(args.opponents):
             self.seats = _checked_seats(opponents, self.id, num_players)
         self.learners = [
             policy == SELF for policy in self.seats or [SELF] * num_players
         ]
-        self.lineups = _lineups(self.seats, args.opponents, num_players)
+        self.lineups = _lineups(self.seats, opponents, num_players)
         # one function for all episodes, so that they share their caches
-        self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
+        self.wrapper = PromptWrapper(env, **args.prompt_options)
+        self.env_fn: EnvFn = self.wrapper.clone
         self._prompt_options = args.prompt_options
         self._cut: dict[int, EnvFn] = {}
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether the run's matchmaker assigns the seats."""
+        return self.seats is None and self.opponent is None
 
     def env_of(self, max_turns: int | None) -> EnvFn:
         """Makes environments that truncate episodes after `max_turns` or earlier."""
@@ -104,6 +121,19 @@ class GamePlan:
             env = make(self.id, max_turns=max_turns, **self.params)
             self._cut[max_turns] = PromptWrapper(env, **self._prompt_options).clone
         return self._cut[max_turns]
+
+
+def _single_opponent(opponents: Any) -> str | None:
+    """The policy of a game's `opponents` that names one policy for all seats but the learner's."""
+    is_policy = isinstance(opponents, str) and opponents != SELF
+    return opponents if is_policy and not names_matchmaker(opponents) else None
+
+
+def _check_duel(opponent: str, id: str, num_players: int) -> None:
+    if num_players == 1:
+        raise ValueError(
+            f"want a game of several seats for the opponent {opponent!r}, got {id}; leave it out"
+        )
 
 
 def _lineups(
@@ -123,19 +153,21 @@ def _lineups(
 
 
 def numbered_names(plans: Sequence[GamePlan]) -> list[str]:
-    """The name of each game; a repeated one gets a number: `kuhn_poker`, `kuhn_poker #2`."""
+    """The task of each game; a repeated one gets a number: `kuhn_poker`, `kuhn_poker #2`."""
     names: list[str] = []
     for number, plan in enumerate(plans):
-        before = [earlier.name for earlier in plans[:number]].count(plan.name)
-        names.append(f"{plan.name} #{before + 1}" if before else plan.name)
+        before = [earlier.task for earlier in plans[:number]].count(plan.task)
+        names.append(f"{plan.task} #{before + 1}" if before else plan.task)
     return names
 
 
 def different_games(plans: Sequence[GamePlan]) -> list[GamePlan]:
-    """The first plan of each name: a game may be listed again with other opponents."""
+    """The first plan of each name, of a ladder the last: a game may be listed with other opponents."""
     plan_by_name: dict[str, GamePlan] = {}
     for plan in plans:
-        plan_by_name.setdefault(plan.name, plan)
+        first = plan_by_name.setdefault(plan.name, plan)
+        if first.opponent is not None and plan.opponent is not None:
+            plan_by_name[plan.name] = plan
     return list(plan_by_name.values())
 
 
@@ -200,7 +232,8 @@ def opponents(
     policy_by_spec = dict(policies)
     assigned = () if matchmaker is None else matchmaker.policies
     for plan in plans:
-        for spec in assigned if plan.seats is None else plan.seats:
+        own = plan.seats if plan.opponent is None else [plan.opponent]
+        for spec in assigned if own is None else own:
             if spec == "self":
                 continue
             if spec not in policy_by_spec:
@@ -302,7 +335,7 @@ def matchmaker_of(args: SelfPlay, plans: Sequence[GamePlan]) -> Matchmaker | Non
     """
     if not assigns_seats(args.opponents):
         return None
-    games = {plan.name: plan.game for plan in plans if plan.seats is None}
+    games = {plan.name: plan.game for plan in plans if plan.is_matched}
     if all(game.num_players == 1 for game in games.values()):
         raise ValueError(
             f"want a game of several seats for opponents {args.opponents!r}, got "

@@ -21,6 +21,7 @@ from arena_trainers.matchmaking import (
     Matchmaker,
     Seats,
     Start,
+    against,
     snapshot_step,
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
@@ -108,7 +109,7 @@ class Matching:
         seats_by_start = {key: tuple(plans[key[0]].seats or ()) for key in keys}
         if matchmaker is not None:
             self._advance(matchmaker, step)
-            new_keys = [k for k in gather_object(keys) if plans[k[0]].seats is None]
+            new_keys = [k for k in gather_object(keys) if plans[k[0]].is_matched]
             new_keys = list(dict.fromkeys(new_keys))
             new_starts = [
                 Start(plans[game].name, plans[game].game.num_players, seed)
@@ -120,6 +121,12 @@ class Matching:
                 new_keys, new_starts, assignments, strict=True
             ):
                 seats_by_start[key] = self._checked(seats, start)
+        for game, seed in dict.fromkeys(keys):
+            if (opponent := plans[game].opponent) is not None:
+                start = Start(plans[game].name, plans[game].game.num_players, seed)
+                # of the start alone, so that all processes draw the same seat
+                rng = np.random.default_rng([self.args.seed, seed, purpose])
+                seats_by_start[game, seed] = against(opponent, start, rng)
         return [seats_by_start[key] for key in keys]
 
     def policies(self, seats: Seats) -> list[Policy]:
@@ -140,7 +147,7 @@ class Matching:
         results = [
             EpisodeReturns(plans[game].name, policies, tuple(episode.returns))
             for episode, game, policies in zip(episodes, games, seats, strict=True)
-            if episode.parent is None and plans[game].seats is None
+            if episode.parent is None and plans[game].is_matched
         ]
         matchmaker.update(
             [EpisodeReturns(*result) for result in gather_object(results)], step
@@ -237,7 +244,7 @@ class Matching:
 
     def _play_matches(self, matchmaker: Matchmaker, step: int) -> None:
         matches = matchmaker.matches(step)
-        plans = {plan.name: plan for plan in self.games.plans if plan.seats is None}
+        plans = {plan.name: plan for plan in self.games.plans if plan.is_matched}
         rng = np.random.default_rng([self.args.seed, step, MATCHES])
         numbered_results: list[tuple[int, EpisodeReturns]] = []
         match_seeds = _match_seeds(matches, rng)

@@ -100,7 +100,7 @@ from arena_credit import Credit, PoolReport, TurnBatch
 from arena_credit.batch import Floats
 from arena_credit.pools import ZERO
 from arena_trainers.matchmaking import SELF
-from arena_trainers.train.records import PARTS
+from arena_trainers.train.records import PARTS, row_numbers
 from arena_wrappers import Episode
 
 
@@ -299,14 +299,14 @@ def flat_groups(batch: TurnBatch) -> NDArray[np.bool_]:
     array([ True, False])
     """
     _, group = np.unique(batch.group, return_inverse=True)
-    keys = np.stack([batch.episode, batch.seat], axis=1)
-    _, first, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    rewards = np.bincount(of.ravel(), batch.reward)
-    pairs = np.stack([group.ravel()[first], batch.seat[first]], axis=1)
-    seats, of = np.unique(pairs, axis=0, return_inverse=True)
-    low, high = np.full(len(seats), np.inf), np.full(len(seats), -np.inf)
-    np.minimum.at(low, of.ravel(), rewards)
-    np.maximum.at(high, of.ravel(), rewards)
-    has_spread = np.bincount(seats[:, 0], high - low > ZERO)
+    trajectory = row_numbers(np.stack([batch.episode, batch.seat], axis=1))
+    rewards = np.bincount(trajectory, batch.reward)
+    pairs = np.zeros((len(rewards), 2), np.int64)  # group and seat of each trajectory
+    pairs[trajectory] = np.stack([group.ravel(), batch.seat], axis=1)
+    seat = row_numbers(pairs)
+    low, high = np.full((2, len(rewards)), [[np.inf], [-np.inf]])
+    np.minimum.at(low, seat, rewards)
+    np.maximum.at(high, seat, rewards)
+    has_spread = np.bincount(pairs[:, 0], (high - low > ZERO)[seat])
     flat: NDArray[np.bool_] = has_spread == 0
     return flat

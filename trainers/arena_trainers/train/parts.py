@@ -17,6 +17,7 @@ from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.records import SelectedTurns
 from arena_trainers.train.rollout.player import RolloutPlayer
 from arena_trainers.train.rows import TrainingRow
+from arena_trainers.train.score.reference_memo import ReferenceMemo
 from arena_trainers.train.score.scores import TokenScores
 from arena_wrappers import Episode, Policy
 
@@ -110,6 +111,7 @@ class ReferenceLoop(ScoringLoop, LatestPlay, RowFormat, Protocol):
     """A run with a reference model, or an adapter whose base is the reference."""
 
     ref_model: Any
+    reference_memo: ReferenceMemo | None
 
 
 class CorrectedLoop(Protocol):
@@ -263,3 +265,4 @@ class PlayingLoop(TrainingLoop, Protocol):
     player: RolloutPlayer
     clock: Clock
     sender: WeightSender  # where a server plays
+    model_wrapped: Any

@@ -15,6 +15,7 @@ from arena_trainers.train.columns import Supplier
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.credit_check import check_credit
 from arena_trainers.train.critics.exact import check_exact_opponents
+from arena_trainers.train.critics.exact_check import check_reply_probs
 from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.games import (
     GamePlan,
@@ -119,7 +120,9 @@ def prepare_games(
         raise ValueError(f"want columns as a mapping from names, got {columns!r:.200}")
     columns = {**columns, **parts_of(args.rewards)}
     read_columns = check_credit(args, [plan.game for plan in plans], columns)
-    read_columns = (*read_columns, *critic_facts(args.critic).reads)
+    read_columns = (*read_columns, *critic_facts(args.critic).reads_of(read_columns))
+    if "reply_probs" in read_columns:
+        check_reply_probs(args, plans)
     matchmaker = matchmaker_of(args, plans)
     opponent_policies = opponents(plans, args, policies or {}, matchmaker)
     check_exact_opponents(args, plans, opponent_policies)

@@ -13,6 +13,7 @@ This module imports neither TRL nor torch.
 
 from collections import Counter
 from collections.abc import (
+    Callable,
     Collection,
     Hashable,
     Iterable,
@@ -64,6 +65,9 @@ class TurnRecord(NamedTuple):
     branch: int = -1
     unselected: bool = True
     features: NDArray[np.float32] | None = None  # for a critic, before the turn
+    legal: Sequence[Any] = ()  # for a critic, the legal actions
+    reply_probs: Sequence[float] = ()  # of the canonical reply of each of them
+    reply_index: int = -1  # of that which was sampled; -1 for another reply
     next_features: NDArray[np.float32] | None = None  # at the end, if it is truncated
     paid: float = 0.0  # to the seat before its turn
     supplied: Mapping[str, float] | None = None  # by functions or reward models
@@ -129,9 +133,12 @@ class SelectedTurns(NamedTuple):
 
 T = TypeVar("T")
 
+# for the tokens of a reply, by the ids of prompt and reply, and its text: 0 for reasoning, else 1
+SpanFunction = Callable[[Sequence[int], Sequence[int], str], Sequence[int]]
+
 PARTS = ("game", "format")  # of the reward, as `PromptWrapper` pays them
 # columns that need the state before a turn
-OF_STATES = frozenset({"state_key", "action", "value", "features"})
+OF_STATES = frozenset({"state_key", "action", "value", "features", "reply_probs"})
 
 
 def turn_records(
@@ -142,6 +149,7 @@ def turn_records(
     columns: Collection[str] = (),
     functions: Mapping[str, ColumnFunction] | None = None,
     branching: Branching | None = None,
+    spans: SpanFunction | None = None,
 ) -> list[TurnRecord]:
     """The turns of seats that learn, episode by episode, in playing order.
 
@@ -158,6 +166,7 @@ def turn_records(
         functions: functions that supply columns, by column. Each is called with an episode,
             one of its turns, and the state before that turn.
         branching: where episodes branched, if they did.
+        spans: gives the token column `span`; without it all tokens have 1.
 
     Raises:
         ValueError: a turn has no tokens, or a function returns no finite number, or no
@@ -193,7 +202,7 @@ def turn_records(
                 "opponent": opponents[turn.seat],
             }
             make_records = _call_records if turn.generations else _turn_record
-            new = list(make_records(episode, turn, columns, fields))
+            new = list(make_records(episode, turn, columns, fields, spans))
             if reads_states:
                 state, game_rules = states[place], rules[game]
                 new = [
@@ -230,6 +239,8 @@ def _with_columns(
     record = _with_state(record, turn, game, state)
     if "features" in columns:
         record = record._replace(features=game.features(state, turn.seat))
+    if "reply_probs" in columns:
+        record = record._replace(legal=tuple(game.legal_actions(state)))
     return record
 
 
@@ -268,7 +279,7 @@ def _pay_before(
     if branching is not None:
         raise ValueError(
             "branch wants prompts that fit the model's context, got a longer one, at which "
-            "candidates cannot differ; give shorter prompts (--rules false, --history state), "
+            "candidates cannot differ; give shorter prompts (--prompt rules=false, --prompt history=state), "
             "a model with a longer context, or leave branch out"
         )
     turn = episode.turns[place]
@@ -305,7 +316,11 @@ def _place_fields(
 
 
 def _turn_record(
-    episode: Episode, turn: Turn, columns: Collection[str], fields: Mapping[str, Any]
+    episode: Episode,
+    turn: Turn,
+    columns: Collection[str],
+    fields: Mapping[str, Any],
+    spans: SpanFunction | None,
 ) -> Iterator[TurnRecord]:
     """The record of a turn, without what the game's state tells.
 
@@ -314,6 +329,7 @@ def _turn_record(
         turn: the turn.
         columns: the optional columns that are wanted.
         fields: the fields that do not follow from the turn alone.
+        spans: as for `turn_records`.
     """
     if not turn.token_ids or turn.prompt_ids is None:
         raise ValueError(f"a learner's turn has no tokens: {turn.reply[:60]!r}")
@@ -323,7 +339,7 @@ def _turn_record(
         rewards=turn.rewards,
         num_tokens=len(turn.token_ids),
         row_length=len(turn.prompt_ids) + len(turn.token_ids),
-        tokens=_token_columns(turn, columns),
+        tokens=_token_columns(turn, columns, spans),
         parent=-1 if episode.parent is None else episode.parent,
         branch=-1 if episode.branch is None else episode.branch,
         is_invalid=turn.invalid is not None,
@@ -332,7 +348,11 @@ def _turn_record(
 
 
 def _call_records(
-    episode: Episode, turn: Turn, columns: Collection[str], fields: Mapping[str, Any]
+    episode: Episode,
+    turn: Turn,
+    columns: Collection[str],
+    fields: Mapping[str, Any],
+    spans: SpanFunction | None,
 ) -> Iterator[TurnRecord]:
     """The records of a turn's generations; arguments as for `_turn_record`."""
     calls = _spoken_calls(turn)
@@ -341,6 +361,7 @@ def _call_records(
         call_turn = replace(
             turn,
             rewards=turn.rewards if is_last else {},
+            reply=generation.text,
             prompt_ids=generation.prompt_ids,
             token_ids=generation.token_ids,
             logprobs=generation.logprobs,
@@ -356,7 +377,9 @@ def _call_records(
             "call": call,
             "role": generation.role,
         }
-        yield from _turn_record(episode, call_turn, columns, {**fields, **call_fields})
+        yield from _turn_record(
+            episode, call_turn, columns, {**fields, **call_fields}, spans
+        )
 
 
 def _with_state(
@@ -420,13 +443,22 @@ def other_seats(seats: Sequence[str], seat: int) -> tuple[str, ...]:
     return (*seats[:seat], *seats[seat + 1 :])
 
 
-def _token_columns(turn: Turn, columns: Collection[str]) -> dict[str, Sequence[float]]:
-    columns_by_name = {}
+def _token_columns(
+    turn: Turn, columns: Collection[str], spans: SpanFunction | None
+) -> dict[str, Sequence[float]]:
+    columns_by_name: dict[str, Sequence[float]] = {}
     for name, values in (("entropy", turn.entropies), ("logprob", turn.logprobs)):
         if f"tokens.{name}" in columns:
             if values is None:
                 raise ValueError(f"a learner's turn has no {name}: {turn.reply[:60]!r}")
             columns_by_name[name] = values
+    if "tokens.span" in columns:
+        token_ids = turn.token_ids or ()
+        columns_by_name["span"] = (
+            [1] * len(token_ids)
+            if spans is None
+            else spans(turn.prompt_ids or (), token_ids, turn.reply)
+        )
     return columns_by_name
 
 
@@ -469,10 +501,10 @@ def turn_batch(
     return TurnBatch(
         reward=reward,
         game=_integers(turn.game for turn in turns),
-        episode=_numbered(episodes),
+        episode=row_numbers(episodes),
         seat=_integers(turn.seat for turn in turns),
         turn=_integers(turn.turn for turn in turns),
-        group=_numbered(starts),
+        group=row_numbers(starts),
         rewards=parts,
         terminated=np.array([turn.terminated for turn in turns], bool),
         truncated=np.array([turn.truncated for turn in turns], bool),
@@ -496,7 +528,7 @@ def _tree_columns(
 ) -> dict[str, Any]:
     """Columns `parent`, numbered as `episode`, `branch` (-1 for none), and `unselected`."""
     number_of = dict(
-        zip(map(tuple, episodes.tolist()), _numbered(episodes).tolist(), strict=True)
+        zip(map(tuple, episodes.tolist()), row_numbers(episodes).tolist(), strict=True)
     )
     ranks = episodes[:, 0].tolist()
     pairs = [(rank, turn.parent) for rank, turn in zip(ranks, turns, strict=True)]
@@ -547,7 +579,16 @@ def _integers(values: Iterable[int]) -> NDArray[np.int64]:
     return np.fromiter(values, np.int64)
 
 
-def _numbered(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64[N]: the rank of each row of `keys` among the distinct ones."""
-    _, index = np.unique(keys.reshape(-1, 2), axis=0, return_inverse=True)
-    return index.ravel().astype(np.int64)
+def row_numbers(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """int64[N]: the rank of each row of `keys`, int64[N, 2], among the distinct ones.
+
+    As the inverse of `np.unique(keys, axis=0)`, in a tenth of its time.
+    """
+    columns = keys.reshape(-1, 2).T
+    order = np.lexsort(columns[::-1])
+    ordered = columns[:, order]
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(is_new) - 1
+    return ranks

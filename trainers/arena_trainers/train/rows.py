@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_credit import TurnBatch
-from arena_trainers.train.records import TurnRecord
+from arena_trainers.train.records import TurnRecord, row_numbers
 from arena_wrappers.records import Episode
 
 # of TRL: every token weighs 1 / all tokens
@@ -174,9 +174,7 @@ def whole_row_lengths(batch: TurnBatch) -> NDArray[np.int64]:
 
 def _trajectory_numbers(batch: TurnBatch) -> NDArray[np.int64]:
     """int64[N]: index of each turn's row, if rows hold whole trajectories."""
-    keys = np.stack([batch.episode, batch.seat], axis=1)
-    _, row = np.unique(keys, axis=0, return_inverse=True)
-    return row.ravel().astype(np.int64)
+    return row_numbers(np.stack([batch.episode, batch.seat], axis=1))
 
 
 def weighted(advantage: NDArray[np.float64], batch: TurnBatch) -> NDArray[np.float64]:

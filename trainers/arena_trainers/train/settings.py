@@ -116,9 +116,10 @@ class SelfPlay(TRLOptions):
         ["kuhn_poker"],
         group="Games and prompts",
         help="Games to train on: ids, or dicts of id, params, max_turns, weight, "
-        "opponents, knobs. Episodes are truncated after `max_turns` turns of all "
+        "opponents, knobs, ladder. Episodes are truncated after `max_turns` turns of all "
         "seats together; there is no limit by default. `knobs: true`, or a list of "
-        "names, lists the game once for each value of its knobs.",
+        "names, lists the game once for each value of its knobs. `ladder: [random, "
+        "'mcts:10']` lists it once for each opponent.",
     )
     opponents: Any = option(
         "self",
@@ -148,37 +149,44 @@ class SelfPlay(TRLOptions):
     )
     reply_format: str = option(
         "answer",
+        mapping="prompt",
         group="Games and prompts",
         help="Reply format of the prompts.",
     )
     history: Literal["state", "transcript"] = option(
         "state",
+        mapping="prompt",
         group="Games and prompts",
         help="Prompts: 'state' or 'transcript'. The current state, or the whole "
         "episode.",
     )
     rules: bool = option(
         True,
+        mapping="prompt",
         group="Games and prompts",
         help="Whether prompts contain the rules.",
     )
     show_legal_actions: bool = option(
         True,
+        mapping="prompt",
         group="Games and prompts",
         help="Whether prompts list the legal actions.",
     )
     parsing: Literal["tolerant", "strict"] = option(
         "tolerant",
+        mapping="prompt",
         group="Games and prompts",
         help="How replies are read: 'tolerant' or 'strict'.",
     )
     persona: str = option(
         "",
+        mapping="prompt",
         group="Games and prompts",
         help="Who the player is, in a sentence before the rules.",
     )
     language: str = option(
         "en",
+        mapping="prompt",
         group="Games and prompts",
         help="Language of the prompts: 'en', 'de', 'es' or 'zh'. Other than 'en' only "
         "for tic_tac_toe, kuhn_poker, mini_hanabi, say_select and the iterated matrix "
@@ -186,27 +194,38 @@ class SelfPlay(TRLOptions):
     )
     system: str | None = option(
         None,
+        mapping="prompt",
         group="Games and prompts",
         help="Template of the system message, with {rules}, {format}; it may also "
         "name {persona} and {example}.",
     )
     turn: str | None = option(
         None,
+        mapping="prompt",
         group="Games and prompts",
         help="Template of the user message, with {text} and {legal}.",
     )
     again: str | None = option(
         None,
+        mapping="prompt",
         group="Games and prompts",
         help="Template of the request for another reply, with {fault}.",
     )
+    shuffle: int = option(
+        0,
+        mapping="prompt",
+        group="Games and prompts",
+        help="Seed of the order in which prompts list the legal actions; 0: the game's order.",
+    )
     date: str = option(
         DATE,
+        mapping="prompt",
         group="Games and prompts",
         help="The day that chat templates read as today, such as '2026-01-01'.",
     )
     reasoning_marks: list[str] | None = option(
         None,
+        mapping="prompt",
         group="Games and prompts",
         help="What begins and ends the model's reasoning, such as ['<think>', "
         "'</think>']. By default learned from the chat template. Empty: the model "
@@ -214,6 +233,7 @@ class SelfPlay(TRLOptions):
     )
     on_invalid: Literal["forfeit", "retry", "random"] = option(
         "forfeit",
+        mapping="prompt",
         group="Games and prompts",
         help="Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.",
     )
@@ -224,6 +244,7 @@ class SelfPlay(TRLOptions):
     )
     max_retries: int = option(
         2,
+        mapping="prompt",
         group="Games and prompts",
         help="Retries of a seat after an invalid reply.",
     )
@@ -255,6 +276,12 @@ class SelfPlay(TRLOptions):
         '`layout="trajectory"`, where a row holds several turns, else TRL\'s '
         "'sequence_mask'.",
     )
+    seeds: Literal["request", "engine"] = option(
+        "request",
+        group="Sampling",
+        help="With `use_vllm`: 'request' draws each reply from a seed of its own, so that a "
+        "run repeats; 'engine' leaves the draws to vLLM, which is faster, and no run repeats.",
+    )
     asynchronous: dict[str, Any] | None = option(
         None,
         group="Sampling",
@@ -281,6 +308,7 @@ class SelfPlay(TRLOptions):
     )
     flat_groups: Literal["keep", "drop"] = option(
         "keep",
+        mapping="select",
         group="Episodes and batch",
         help="Groups without spread: 'keep' or 'drop'. In these groups all "
         "trajectories of each seat have the same reward. Dropping selects data by its "
@@ -289,12 +317,14 @@ class SelfPlay(TRLOptions):
     max_replays: int = option(
         0,
         least=0,
+        mapping="select",
         group="Episodes and batch",
         help="Times that a flat group is played again. Then it is dropped.",
     )
     oversample: int = option(
         1,
         least=1,
+        mapping="select",
         group="Episodes and batch",
         help="Trajectories per trained one; clean wins are preferred. Clean are those "
         "with few invalid replies. This selects data; see "
@@ -339,12 +369,11 @@ class SelfPlay(TRLOptions):
         None,
         group="Credit",
         help=f"Critic: {', '.join(critics.built_in)} or 'module:name'; "
-        "none by default. It gives the columns `value` and `next_value`: by a small "
-        "network on `Game.features`; by enumeration of the game under the policies "
-        "that play (`ExactCritic`), which also gives `action_value`; by a network on "
-        "the model's hidden states (`TokenCritic`), which also gives `tokens.value`; "
-        "or by networks with a replay buffer (`UtteranceCritic`), which also give "
-        "`action_value`.",
+        "none by default. It gives the columns `value` and `next_value`, and "
+        "`action_value` where credit reads it: by small networks on `Game.features`; by "
+        "enumeration of the game under the policies that play (`ExactCritic`); by a network "
+        "on the model's hidden states (`TokenCritic`), which also gives `tokens.value`; or "
+        "by networks with a replay buffer (`UtteranceCritic`).",
     )
     critic_args: dict[str, Any] = option(
         {},
@@ -453,11 +482,11 @@ class SelfPlay(TRLOptions):
         options = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
         options["persona"] = " ".join(filter(None, (options["persona"], instruction)))
         prompt_options = PromptOptions(**options)
-        if prompt_options.history != "state" or self.on_invalid == "retry":
+        if not prompt_options.is_of_state or self.on_invalid == "retry":
             raise ValueError(
-                "a reference with prompts of its own needs history='state' and no "
-                f"retries, got history={prompt_options.history!r} and "
-                f"on_invalid={self.on_invalid!r}; set both"
+                "a reference with prompts of its own needs history='state', shuffle=0 and no "
+                f"retries, got history={prompt_options.history!r}, "
+                f"shuffle={prompt_options.shuffle} and on_invalid={self.on_invalid!r}; set them"
             )
         return prompt_options
 

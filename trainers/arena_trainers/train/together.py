@@ -17,6 +17,7 @@ from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.by_name import names_matchmaker
 from arena_trainers.train.columns import RewardColumn
+from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.settings import SelfPlay
 
 VALUES = ("value", "action_value")
@@ -78,6 +79,13 @@ def _critic(setup: Setup) -> str | None:
     return None if name is None else f"critic {name!r}"
 
 
+def _current(setup: Setup) -> str | None:
+    """A critic that reads the policy's probabilities of all actions."""
+    name = setup.args.critic
+    scores = "reply_probs" in critic_facts(name).reads_of(setup.columns)
+    return _critic(setup) if name == "exact" or scores else None
+
+
 def _values(setup: Setup) -> str | None:
     return next((f"columns {n!r}" for n in VALUES if n in setup.suppliers), None)
 
@@ -125,6 +133,7 @@ FEATURES: dict[str, Feature] = {
     "teacher": _teacher,
     "critic": _critic,
     "exact": lambda setup: _critic(setup) if setup.args.critic == "exact" else None,
+    "current": _current,
     "values": _values,
     "scores": _scores,
     "asynchronous": _asynchronous,
@@ -177,7 +186,7 @@ CLASHES = (
     Clash("asynchronous", "replays", LATE),
     Clash(
         "asynchronous",
-        "exact",
+        "current",
         "it reads the policy that trains, and another one played",
     ),
     Clash("exact", "branch", "its values are of whole episodes"),

@@ -114,6 +114,7 @@ from arena_trainers.train.score.reference import (
     make_reference,
     reference_folder,
 )
+from arena_trainers.train.score.reference_memo import ReferenceMemo
 from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import row_tensors
 from arena_trainers.train.tasks import Tasks
@@ -155,6 +156,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         games: the games, their opponents and the columns that credit reads.
         policy: the model that learns, as a policy.
         clock: counts from the start of `train`.
+        reference_memo: knows the reference's log-probabilities of rows that come again.
         shards: knows where the weights are; `forward` runs rows; `saved` writes checkpoints.
         player: plays generation batches, `ahead` has them played beside training; `matching` seats the starts, `tasks` chooses games.
         learners: those of `args.roles`, if there are several.
@@ -230,6 +232,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             self._set_up_reference(reference)
         kind = WholeLearners if is_whole else Learners
         self.learners = kind(self, configs or model) if args.roles else None
+        self.reference_memo = self._reference_memo()
         self._set_up_parts(terms)
 
     def _set_up_parts(self, terms: Sequence[Term]) -> None:
@@ -271,6 +274,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             clock,
             max_tokens=self.forward.max_tokens,
             spans=self.policy.chat.spans,
+            policy=self.policy,
         )
         self.async_player = AsyncPlayer(self) if args.asynchronous else None
         self.filter = Filter(
@@ -300,6 +304,19 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         )
         if self.args.sync_ref_model:
             self.add_callback(SyncRefModelCallback(self.ref_model, self.accelerator))
+
+    def _reference_memo(self) -> ReferenceMemo | None:
+        """For one process and one reference; several processes run sharded weights together."""
+        is_one = self.accelerator.num_processes == 1 and self.learners is None
+        if not is_one or self.ref_model is None:
+            return None
+        return ReferenceMemo(
+            lambda: (
+                self.state.global_step // self.args.ref_model_sync_steps
+                if self.args.sync_ref_model
+                else 0
+            )
+        )
 
     def _agent(self) -> Callable[[Policy], Policy] | None:
         """Makes what plays from the policy that learns; one player for several learners."""
@@ -420,8 +437,10 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         checkpoint = whole_checkpoint(folder, resume_from_checkpoint)
         self.clock.restart()
         self._meter = Meter(self.clock)
+        if self.reference_memo is not None:
+            self.reference_memo.forget()  # an earlier run may have moved the reference
         with (
-            _without_full_collections(),
+            _with_few_collections(),
             nullcontext() if self.async_player is None else self.async_player.running(),
         ):
             return super().train(checkpoint, *args, **kwargs)
@@ -599,20 +618,29 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         return self.last_played.episodes
 
 
-@contextmanager
-def _without_full_collections() -> Iterator[None]:
-    """Keeps Python's full garbage collections from visiting all that was made before.
+COLLECTED = (
+    20_000  # new objects after which Python looks for garbage; its default is 700
+)
 
-    With torch loaded each takes 0.2 s, a tenth of the time of a tiny model's training.
+
+@contextmanager
+def _with_few_collections() -> Iterator[None]:
+    """Keeps Python's garbage collections few, and from visiting all that was made before.
+
+    With torch loaded a full one takes 0.2 s, a tenth of the time of a tiny model's training. Play makes
+    many objects that live until the next batch, which small collections would visit again and again.
     """
     is_own = gc.get_freeze_count() == 0
+    thresholds = gc.get_threshold()
     if is_own:
         gc.collect()  # else it would keep what an earlier run left
         gc.freeze()
+        gc.set_threshold(max(COLLECTED, thresholds[0]), *thresholds[1:])
     try:
         yield
     finally:
         if is_own:
+            gc.set_threshold(*thresholds)
             gc.unfreeze()
 
 

@@ -4,7 +4,6 @@ from arena_wrappers.play.asking import NoReplyError as NoReplyError
 from arena_wrappers.play.asking import ask as ask
 from arena_wrappers.play.asking import ask_async as ask_async
 from arena_wrappers.play.asking import checked_timeout as checked_timeout
-from arena_wrappers.play.asking import is_async as is_async
 from arena_wrappers.play.branching import Branching as Branching
 from arena_wrappers.play.episodes import EnvCache as EnvCache
 from arena_wrappers.play.episodes import EnvCaches as EnvCaches

@@ -4,7 +4,7 @@ import math
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
-from typing import Literal, TypeGuard
+from typing import Literal
 
 from arena_wrappers.policies import AsyncPolicy, Policy, Reply, TurnRequest
 
@@ -161,8 +161,3 @@ def _call(
     if not wait([done], timeout).done:
         raise TimeoutError(f"no reply within {timeout} s")
     return done.result()
-
-
-def is_async(policy: Policy) -> TypeGuard[AsyncPolicy]:
-    """Whether the policy answers each request on its own."""
-    return hasattr(policy, "act_async")

@@ -1,10 +1,12 @@
 """Plays episodes: by seeds or by plans, in one call, as a stream, or with `await`."""
 
+import operator
+import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from arena_wrappers.play.asking import OnError, is_async
+from arena_wrappers.play.asking import OnError
 from arena_wrappers.play.branching import Branching
 from arena_wrappers.play.episodes import EnvCaches
 from arena_wrappers.play.plans import (
@@ -21,7 +23,13 @@ from arena_wrappers.play.schedule import (
     stream_async,
     stream_in_own_loop,
 )
-from arena_wrappers.policies import Policy
+from arena_wrappers.policies import (
+    BotPolicy,
+    Policy,
+    RandomPolicy,
+    is_async,
+    without_noise,
+)
 from arena_wrappers.records import Episode
 
 MAX_IN_FLIGHT = 64
@@ -59,7 +67,8 @@ async def play_async(
     [1.0, -1.0]
     """
     (plan,) = plans_of(env_fn, seats, [seed], [sample])
-    return await Scheduler(timeout, on_error).play(0, plan)
+    run = Scheduler(timeout, on_error)
+    return await run.play(run.start(0, plan))
 
 
 async def play_many(
@@ -121,8 +130,8 @@ def play(
     """Plays one episode for each seed; all waiting turns of a policy go to one `act`.
 
     The same seeds and policies give the same episodes whatever the batch size. With a policy
-    behind an endpoint (`AsyncPolicy`) and without `branch`, episodes do not wait for each
-    other, see `arena_wrappers.play_async`; the records are the same.
+    behind an endpoint (`AsyncPolicy`), episodes do not wait for each other, see
+    `arena_wrappers.play_async`; the records are the same.
 
     Args:
         env_fn: a function that makes the environment, or the id of a game. A `GameEnv`
@@ -180,13 +189,26 @@ def play_plans(
     on_error: OnError = None,
     caches: EnvCaches | None = None,
 ) -> list[Episode]:
-    """The episodes of the plans in their order, always played in lockstep.
+    """The episodes of the plans in their order.
+
+    They are played in lockstep, unless each policy is an `AsyncPolicy` or a bot: a model in this
+    process is fastest if all its turns come in one call.
 
     The arguments are those of `play`; `caches` keep environments from call to call. An episode
     that branched follows its parent, and `Episode.parent` is the parent's index.
     """
     run = Scheduler(timeout, on_error, caches)
+    policies = {id(policy): policy for plan in plans for policy in plan.policies}
+    are_async = [is_async(policy) for policy in policies.values()]
+    are_fast = map(_replies_at_once, policies.values())
+    if any(are_async) and all(map(operator.or_, are_async, are_fast)):
+        most = in_progress(plans, _checked_size(batch_size), timeout) or sys.maxsize
+        return _numbered(dict(stream_in_own_loop(plans, most, run)))
     return _numbered(dict(run.in_lockstep(plans, batch_size)))
+
+
+def _replies_at_once(policy: Policy) -> bool:
+    return isinstance(without_noise(policy), BotPolicy | RandomPolicy)
 
 
 def stream_plans(
@@ -214,7 +236,8 @@ def stream_plans(
     if any(is_async(policy) for plan in plans for policy in plan.policies):
         in_flight = in_progress(plans, _checked_size(batch_size), timeout)
         most = in_flight or len(plans)
-        yield from stream_in_own_loop(plans, most, run)
+        for key, episode in stream_in_own_loop(plans, most, run):
+            yield key[0], episode
         return
     for key, episode in run.in_lockstep(plans, batch_size):
         yield key[0], episode

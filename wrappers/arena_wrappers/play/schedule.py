@@ -22,7 +22,6 @@ from arena_wrappers.play.asking import (
     ask_async,
     checked_on_error,
     checked_timeout,
-    is_async,
 )
 from arena_wrappers.play.episodes import EnvCaches, LiveEpisode, unreadable_action
 from arena_wrappers.play.plans import EpisodePlan, in_progress
@@ -32,6 +31,7 @@ from arena_wrappers.policies import (
     Reply,
     TurnRequest,
     forget_episodes,
+    is_async,
 )
 from arena_wrappers.records import Episode
 
@@ -81,7 +81,7 @@ class Scheduler:
                     live.append(candidates.pop())
                 elif plans_left:
                     index, plan = plans_left.popleft()
-                    live.append(LiveEpisode((index,), plan, self.caches.of(plan)))
+                    live.append(self.start(index, plan))
                 else:
                     break
             # some games can end before anybody moves
@@ -121,8 +121,12 @@ class Scheduler:
     def ask(self, policy: Policy, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
         return ask(policy, requests, self.timeout, self.on_error)
 
-    async def play(self, index: int, plan: EpisodePlan) -> Episode:
-        live = LiveEpisode((index,), plan, self.caches.of(plan))
+    def start(self, index: int, plan: EpisodePlan) -> LiveEpisode:
+        """The beginning of the episode of a plan."""
+        return LiveEpisode((index,), plan, self.caches.of(plan))
+
+    async def play(self, live: LiveEpisode) -> Episode:
+        """Plays an episode to its end."""
         while not live.is_over:
             policy = live.policy
             live.take(await self.reply(policy, live.request()))
@@ -182,28 +186,35 @@ class Scheduler:
 
 async def stream_async(
     plans: Sequence[EpisodePlan], max_in_flight: int, run: Scheduler
-) -> AsyncGenerator[tuple[int, Episode]]:
-    """The index and the episode of each plan, as soon as it is over; see `play_many`."""
-    plans_left = iter(enumerate(plans))
+) -> AsyncGenerator[tuple[EpisodeKey, Episode]]:
+    """Each episode with the key of its `LiveEpisode`, as soon as it is over; see `play_many`."""
+    done: dict[EpisodeKey, tuple[LiveEpisode, Episode]] = {}
+    plans_left = deque(enumerate(plans))
+    candidates: list[LiveEpisode] = []
     tasks: set[asyncio.Task[Episode]] = set()
-    over: asyncio.Queue[tuple[int, asyncio.Task[Episode]]] = asyncio.Queue()
+    over: asyncio.Queue[tuple[LiveEpisode, asyncio.Task[Episode]]] = asyncio.Queue()
 
-    def start() -> None:
-        index, plan = next(plans_left, (0, None))
-        if plan is not None:
-            task = asyncio.create_task(run.play(index, plan))
-            tasks.add(task)
-            task.add_done_callback(lambda task: over.put_nowait((index, task)))
+    def fill() -> None:
+        while len(tasks) < max_in_flight and (candidates or plans_left):
+            # candidates first, so that few trees are open at a time
+            start(candidates.pop() if candidates else run.start(*plans_left.popleft()))
+
+    def start(live: LiveEpisode) -> None:
+        task = asyncio.create_task(run.play(live))
+        tasks.add(task)
+        task.add_done_callback(lambda task: over.put_nowait((live, task)))
 
     try:
-        for _ in range(min(max_in_flight, len(plans))):
-            start()
-        for _ in plans:
-            index, task = await over.get()
+        fill()
+        while tasks:
+            live, task = await over.get()
             tasks.remove(task)
             episode = task.result()
-            start()
-            yield index, episode
+            if live.plan.branch is not None:
+                done[live.key] = live, episode
+                candidates += _followers(live, done)
+            fill()
+            yield live.key, episode
     finally:
         for task in tasks:
             task.cancel()
@@ -220,17 +231,17 @@ def forget_all(plans: Sequence[EpisodePlan]) -> None:
 
 def stream_in_own_loop(
     plans: Sequence[EpisodePlan], max_in_flight: int, run: Scheduler
-) -> Iterator[tuple[int, Episode]]:
+) -> Iterator[tuple[EpisodeKey, Episode]]:
     """As `stream_async`, without `await`, and whether or not a loop runs in this thread."""
     with _runner() as run_coroutine:
         episodes = stream_async(plans, max_in_flight, run)
 
-        async def following() -> tuple[int, Episode] | None:
+        async def following() -> tuple[EpisodeKey, Episode] | None:
             return await anext(episodes, None)
 
         try:
-            while (numbered_episode := run_coroutine(following())) is not None:
-                yield numbered_episode
+            while (keyed_episode := run_coroutine(following())) is not None:
+                yield keyed_episode
         finally:
             run_coroutine(episodes.aclose())
 

@@ -92,7 +92,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.parsing`.
         seats: options of some seats, by number: `PromptOptions`, or a mapping of their
             fields. They override those of policies.
-        **words: persona, language, system, turn and again, as in `PromptOptions`.
+        **words: persona, language, system, turn, again, date and shuffle, as in `PromptOptions`.
 
     Raises:
         TypeError: `env` is not a `GameEnv`.
@@ -289,7 +289,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         return self.clone()
 
     def _view(self, seat: int) -> SeatView:
-        return self._seating.view(self.env.game, self.env.game_state, seat)
+        seed = self._seed or 0
+        return self._seating.view(self.env.game, self.env.game_state, seat, seed)
 
     def _play(
         self,

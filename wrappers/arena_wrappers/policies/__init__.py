@@ -3,7 +3,6 @@
 from arena_wrappers.policies.agents import AgentPolicy as AgentPolicy
 from arena_wrappers.policies.agents import Ask as Ask
 from arena_wrappers.policies.agents import Asks as Asks
-from arena_wrappers.policies.agents import AsyncAgentPolicy as AsyncAgentPolicy
 from arena_wrappers.policies.agents import Rollouts as Rollouts
 from arena_wrappers.policies.agents import Scorer as Scorer
 from arena_wrappers.policies.agents import SolverValues as SolverValues
@@ -37,6 +36,7 @@ from arena_wrappers.policies.protocol import ScoringPolicy as ScoringPolicy
 from arena_wrappers.policies.protocol import TurnRequest as TurnRequest
 from arena_wrappers.policies.protocol import addressed as addressed
 from arena_wrappers.policies.protocol import forget_episodes as forget_episodes
+from arena_wrappers.policies.protocol import is_async as is_async
 from arena_wrappers.policies.protocol import own_prompt as own_prompt
 from arena_wrappers.policies.protocol import turn_seed as turn_seed
 from arena_wrappers.policies.shared import SharedPolicy as SharedPolicy

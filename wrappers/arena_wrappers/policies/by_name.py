@@ -26,7 +26,7 @@ from arena_wrappers.policies.noise import (
     ScoringNoisyPolicy,
 )
 from arena_wrappers.policies.person import KIND, names_person, person
-from arena_wrappers.policies.protocol import Policy, Reply, TurnRequest
+from arena_wrappers.policies.protocol import Policy, Reply, TurnRequest, is_async
 
 
 def as_policy(thing: Any) -> Policy:
@@ -81,7 +81,7 @@ def noisy(
         )
     inner = make(policy)
     kind = NoisyPolicy
-    if hasattr(inner, "act_async"):
+    if is_async(inner):
         kind = AsyncNoisyPolicy
     elif hasattr(inner, "action_probs"):
         kind = ScoringNoisyPolicy
@@ -99,6 +99,7 @@ policies: Registry[Policy] = Registry(
         "api": "arena_wrappers.policies.api:load",
         "array": "arena_wrappers.policies.arrays:load",
         "agent": "arena_wrappers.policies.agents:load",
+        "text": "arena_wrappers.policies.prompted:of_text",
     },
     reserved=("make", "spec"),
     trusted={
@@ -107,12 +108,13 @@ policies: Registry[Policy] = Registry(
         "array": "open a file",
         "best_of": "call models by name",
         "lm": "load a model",
+        "text": "open a file",
         "vllm": "open a connection",
     },
     max_number=10_000,
 )
 _ELSEWHERE = {
-    "past": "past:RUN works in arena eval, arena tournament and arena play; elsewhere give "
+    "past": "past:RUN works in arena eval, arena bench tournament and arena play; elsewhere give "
     "lm:PATH, or the policies of arena_trainers.matchmaking.snapshots.past_policies",
     "reward": "a reward model scores replies and gives none; write "
     "best_of:4(POLICY, reward:PATH)",
@@ -131,6 +133,7 @@ def make_policy(spec: str, makers: Mapping[str, PolicyMaker] | None = None) -> P
     | `"vllm:URL"` | the model of a vLLM server, with the prompts of its folder |
     | `"array:FORMAT:PATH"` | a numeric agent, see `arena_wrappers.policies.arrays.load` |
     | `"noisy:P(STRING)"` | any of these but a person, with a random legal action at probability P |
+    | `"text:FILE(STRING)"` | any of these with the text of a file as the persona in its own prompts, such as the `text.txt` of `arena improve` |
     | `"best_of:N(STRING, reward:PATH)"` | the best of N replies of any of these but a person or an endpoint, by a reward model or another scorer of agents |
     | `"agent:NAME(STRING)"` | an agent of `arena_wrappers.policies.agents`, whose turn takes several calls of these |
     | a name of the entry-point group `arena.policies`, or `module:name` | its function or class, called with the argument and options; a function whose only parameter is `request` plays itself |

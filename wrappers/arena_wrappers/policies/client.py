@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import logging
 import math
 import os
 import random
@@ -28,6 +29,7 @@ FIRST_PAUSE, LAST_PAUSE = 0.5, 8.0  # seconds before another attempt
 MAX_PAUSE = 60.0  # that a server may ask for, but for a rate limit
 LAST_WAIT, PATIENCE = 120.0, 600.0  # longest pause of a rate limit, and of all in a row
 POLL = 0.05  # seconds
+SILENCE = 10.0  # seconds without any answer, after which a line in the log says so
 WHOLE = 10  # longest attempt, as a multiple of the timeout
 _AGAIN = (408, 409, 429)  # and 5xx
 # of OpenAI, for its own host
@@ -116,6 +118,8 @@ class Pacer:
 
 _PACERS: dict[tuple[Any, ...], Pacer] = {}  # by host and port, key and model
 
+LOG = logging.getLogger(__name__)
+
 Mend = Callable[[StatusError, Mapping[str, Any]], Mapping[str, Any] | None]
 
 
@@ -170,6 +174,8 @@ class Client:
         self._jitter = random.Random(0)
         self._threads = Threads(url, max_concurrent)
         self._pacer = _PACERS.setdefault((*host_of(url), key, model), Pacer())
+        self._first_failure = threading.Lock()  # never released
+        self._first_request = threading.Lock()  # likewise
 
     def ask(
         self,
@@ -189,8 +195,24 @@ class Client:
                 else the future raises `TooLate`.
             mend: gives another body after status 400 or 422; None for no other.
         """
+        if self._first_request.acquire(blocking=False):
+            timer = threading.Timer(SILENCE, self._say_silent)
+            timer.daemon = True
+            timer.start()
         work = partial(self._ask, method, path, body, timeout, mend)
         return self._threads.submit(work)
+
+    def _say_silent(self) -> None:
+        """Says that the server has not answered for some seconds."""
+        if not self._is_reached:
+            LOG.warning(
+                "%s has not answered for %g s; an attempt waits %g s, and each request is tried "
+                "%d times",
+                self.url,
+                SILENCE,
+                self._timeout,
+                1 + self._max_retries,
+            )
 
     def _ask(
         self,
@@ -238,6 +260,12 @@ class Client:
             no_line = isinstance(failure, Unreachable)
             self.is_unreachable = no_line and not self._is_reached
             raise failure
+        if self._first_failure.acquire(blocking=False):  # once, by one of the threads
+            LOG.warning(
+                "%s; each request is tried %d times",
+                self.reason(failure),
+                1 + self._max_retries,
+            )
         line.pause(pause)
 
     def _once(

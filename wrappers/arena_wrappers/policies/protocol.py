@@ -4,7 +4,7 @@ import hashlib
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from arena_envs.game import (
     AnyGame,
@@ -161,7 +161,8 @@ class Policy(Protocol):
 class AsyncPolicy(Policy, Protocol):
     """A policy that answers each request on its own, such as a model behind an endpoint.
 
-    `play` and `stream_plans` do not play it in lockstep, see `arena_wrappers.play_async`.
+    `play` and `stream_plans` do not play it in lockstep, see `arena_wrappers.play_async`. A policy whose
+    attribute `act_async` is None answers many requests in one call.
     """
 
     async def act_async(
@@ -177,6 +178,11 @@ class AsyncPolicy(Policy, Protocol):
         Raises:
             TimeoutError: there is no reply after these seconds.
         """
+
+
+def is_async(policy: Policy) -> TypeGuard[AsyncPolicy]:
+    """Whether the policy answers each request on its own."""
+    return getattr(policy, "act_async", None) is not None
 
 
 def own_prompt(policy: Policy) -> PromptOptions | None:

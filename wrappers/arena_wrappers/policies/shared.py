@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from arena_wrappers.policies.by_name import make_policy
-from arena_wrappers.policies.protocol import Policy, Reply, TurnRequest
+from arena_wrappers.policies.protocol import Policy, Reply, TurnRequest, is_async
 
 
 class SharedPolicy:
@@ -19,7 +19,7 @@ class SharedPolicy:
         inner = make_policy(policy) if isinstance(policy, str) else policy
         self.name, self.prompt = inner.name, getattr(inner, "prompt", None)
         self._inner, self._max_seconds = inner, max_seconds
-        self._lock = None if hasattr(inner, "act_async") else threading.Lock()
+        self._lock = None if is_async(inner) else threading.Lock()
 
     def act(self, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
         if self._lock is None:

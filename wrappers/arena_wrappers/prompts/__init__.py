@@ -8,6 +8,7 @@ from arena_wrappers.prompts.formats import find_reply_format as find_reply_forma
 from arena_wrappers.prompts.messages import Message as Message
 from arena_wrappers.prompts.messages import ask_again as ask_again
 from arena_wrappers.prompts.messages import author_message as author_message
+from arena_wrappers.prompts.messages import listed_actions as listed_actions
 from arena_wrappers.prompts.messages import messages as messages
 from arena_wrappers.prompts.messages import neutralise as neutralise
 from arena_wrappers.prompts.options import DATE as DATE

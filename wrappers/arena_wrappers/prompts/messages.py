@@ -1,8 +1,9 @@
 """Chat messages: the prompt of an information state, and what follows a reply."""
 
+import random
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from arena_envs import talk
 from arena_envs.game import (
@@ -28,6 +29,7 @@ def messages(
     seat: int,
     options: PromptOptions,
     rules: str | None = None,
+    seed: int = 0,
 ) -> list[Message]:
     r"""The prompt of an information state, as a pure function.
 
@@ -37,6 +39,7 @@ def messages(
         seat: the seat that reads the prompt.
         options: content of the prompt.
         rules: those of the seat, if they are known.
+        seed: of the episode, for the order of the actions with `options.shuffle`.
 
     >>> import arena_envs
     >>> game = arena_envs.make_game("kuhn_poker")
@@ -45,18 +48,21 @@ def messages(
     'You are player_0 and hold K. Actions: none. Your turn.\nLegal actions: pass, bet.'
     """
     words, is_listed = find_language(options.language), game.num_actions is not None
-    listed_actions = getattr(game, "shown_actions", game.legal_actions)(state)
-    text = words.translated(game, game.observe(state, seat))
+    observation = game.observe(state, seat)
+    listed, examples = listed_actions(
+        game, state, observation, options.shuffle and (options.shuffle, seed)
+    )
+    text = words.translated(game, observation)
     legal = ""
     if options.show_legal_actions and game.current_player(state) == seat:
-        legal = ", ".join(game.action_text(state, action) for action in listed_actions)
+        legal = ", ".join(game.action_text(state, action) for action in listed)
     if not is_listed:  # only language games show words of other seats
         text, legal = neutralise(text), neutralise(legal)
     line = (words.legal if is_listed else words.samples).format(legal) if legal else ""
     system = ""
     if options.rules or options.system is not None:
         shape = FORMATS[options.reply_format]
-        example = _example(game, state, listed_actions, shape, words.greeting)
+        example = _example(game, state, examples, shape, words.greeting)
         parts = {
             "persona": options.persona,
             "rules": words.translated(game, rules or game.rules(seat)),
@@ -72,6 +78,26 @@ def messages(
         user = _filled(options.turn, {"text": text, "legal": line})
     prompt: list[Message] = [{"role": "user", "content": user}]
     return [{"role": "system", "content": system}, *prompt] if system else prompt
+
+
+def listed_actions(
+    game: Any, state: AnyState, observation: str, shuffle: tuple[int, int] | Literal[0]
+) -> tuple[list[Any], list[Any]]:
+    """The actions that a prompt lists, in its order, and those of which its example is the first.
+
+    Args:
+        game: the rules.
+        state: a state in which a seat is to move.
+        observation: what this seat reads; equal texts in an episode have equal orders.
+        shuffle: the prompt option and the episode's seed; 0 for the game's order.
+    """
+    actions = list(getattr(game, "shown_actions", game.legal_actions)(state))
+    if not shuffle:
+        return actions, actions
+    option, seed = shuffle
+    rng = random.Random(f"{option} {seed} {observation}")
+    # an independent order: an example that tells the first of the list would be a hint
+    return rng.sample(actions, len(actions)), rng.sample(actions, len(actions))
 
 
 SYSTEM = "{persona}\n\n{rules}\n\n{format}\n{example}"
@@ -90,7 +116,7 @@ def _filled(template: str, parts: Mapping[str, str]) -> str:
 def _example(
     game: Any,
     state: AnyState,
-    listed_actions: Sequence[Any],
+    examples: Sequence[Any],
     shape: ReplyFormat,
     greeting: str,
 ) -> str:
@@ -98,10 +124,10 @@ def _example(
     if not game.legal_actions(state):
         return ""
     moves = game.moves_at(state) if hasattr(game, "moves_at") else ()
-    texts = [game.action_text(state, action) for action in listed_actions[:1]]
+    texts = [game.action_text(state, action) for action in examples[:1]]
     if not moves:
         return shape.wrap(neutralise(texts[0])) if texts else ""
-    name = listed_actions[0].move if listed_actions else moves[0].name
+    name = examples[0].move if examples else moves[0].name
     move = next(move for move in moves if move.name == name)
     text = neutralise(texts[0]) if texts else talk.example(move)
     if move.message == "must":

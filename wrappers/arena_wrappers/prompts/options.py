@@ -37,6 +37,9 @@ class PromptOptions:
             {persona}, {rules}, {format} and {example}.
         turn: template of the user message, by default one below the other. It may name {text} and {legal}.
         again: template of the request for another reply. It may name {fault}.
+        shuffle: seed of the order in which prompts list the legal actions, and of the action in the
+            example of a reply; 0 for the game's order, True for 1. Each text that a seat reads in an
+            episode has an order of its own, which also depends on the episode's seed.
         date: the day, as in "2026-01-01", that chat templates read as today.
 
     Raises:
@@ -54,6 +57,7 @@ class PromptOptions:
     turn: str | None = None
     again: str | None = None
     date: str = DATE
+    shuffle: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.reply_format, str):
@@ -66,6 +70,11 @@ class PromptOptions:
                 raise ValueError(
                     f"want {name} as True or False, got {getattr(self, name)!r:.80}"
                 )
+        if not (isinstance(self.shuffle, int) and 0 <= self.shuffle < 2**63):
+            raise ValueError(
+                f"want shuffle as True, False or an integer of at least 0, got {self.shuffle!r:.80}"
+            )
+        object.__setattr__(self, "shuffle", int(self.shuffle))
         if not isinstance(self.persona, str):
             raise ValueError(f"want a text as persona, got {self.persona!r:.80}")
         try:
@@ -88,6 +97,11 @@ class PromptOptions:
         ):
             value = getattr(self, name)
             check_known(value, choices, f"unknown {name} {value!r:.80}")
+
+    @property
+    def is_of_state(self) -> bool:
+        """Whether a prompt depends on nothing but the information state."""
+        return self.history == "state" and not self.shuffle
 
     def parse(
         self,

@@ -1,13 +1,17 @@
 """The page of a game as Markdown, with a prompt of each seat."""
 
 import inspect
+import json
 import random
 import re
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
 from arena_envs.game import AnyGame, random_states
+from arena_envs.registry import expression
 from arena_envs.testing import page_of
+from arena_envs.transforms import Transform, innermost
 from arena_wrappers.prompts.messages import Message, messages
 from arena_wrappers.prompts.options import PromptOptions
 
@@ -47,17 +51,11 @@ def mean_prompt_length(game: AnyGame, seed: int = 0) -> float:
 
 def page_text(game: AnyGame, ids: list[str]) -> str:
     """The page of a game as Markdown: docstrings, ids, and a prompt of each seat."""
-    title, _, description = page_of(game).partition(":")
-    sentence, _, body = description.strip().partition("\n\n")
     params = inspect.signature(type(game)).parameters.values()
     parameters = (p.replace(annotation=p.empty, kind=p.KEYWORD_ONLY) for p in params)
-    pays = getattr(game, "pays", None)  # the fact is optional
-    payment = "" if pays is None else f" Pays {PAYMENTS[pays]}."
+    is_transform = isinstance(game, Transform)
     parts = [
-        f"# {title}",
-        sentence[:1].upper() + " ".join(sentence.split())[1:],
-        f"Ids: {', '.join(f'`{id}`' for id in ids)}.{payment}",
-        body.strip(),
+        *(_head_of_transform(game, ids) if is_transform else _head(game, ids)),
         "## Parameters",
         f"`{type(game).__name__}({', '.join(map(str, parameters))})`",
         _parameters(game),
@@ -70,6 +68,59 @@ def page_text(game: AnyGame, ids: list[str]) -> str:
         quoted = "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in prompt)
         parts.append(f"`player_{seat}`:\n\n```text\n{quoted}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def _head(game: AnyGame, ids: list[str]) -> list[str]:
+    """Title, ids and body of the page of a game."""
+    title, _, description = page_of(game).partition(":")
+    sentence, _, body = description.strip().partition("\n\n")
+    pays = getattr(game, "pays", None)  # the fact is optional
+    payment = "" if pays is None else f" Pays {PAYMENTS[pays]}."
+    return [
+        f"# {title}",
+        sentence[:1].upper() + " ".join(sentence.split())[1:],
+        f"Ids: {', '.join(f'`{id}`' for id in ids)}.{payment}",
+        body.strip(),
+    ]
+
+
+def _head_of_transform(game: AnyGame, ids: list[str]) -> list[str]:
+    """Title and table of a transform: its own facts, as those of the inner game differ."""
+    inner = innermost(game)
+    (id,) = ids
+    inner_id = id
+    while nested := expression(inner_id).inner:
+        inner_id = str(nested[0])
+    changed = {
+        parameter.name: value
+        for parameter in inspect.signature(type(inner)).parameters.values()
+        if (value := getattr(inner, parameter.name, parameter.default))
+        != parameter.default
+    }
+    options = "".join(f", {name}={value!r}" for name, value in changed.items())
+    texts = [f"{name}={json.dumps(value)}" for name, value in changed.items()]
+    params = "".join(f" -p {shlex.quote(text)}" for text in texts)
+    last = game.num_players - 1
+    agents = "`player_0`" if last == 0 else f"`player_0` to `player_{last}`"
+    facts = [game.kind, f"{game.information} information"]
+    facts += ["zero-sum"] * game.zero_sum + ["simultaneous"] * game.simultaneous
+    actions = game.num_actions
+    pays = getattr(game, "pays", None)  # the fact is optional
+    payment = "" if pays is None else f"{PAYMENTS[pays]}; "
+    rows = {
+        "Create": f'`arena_envs.make("{id}"{options})`',
+        "Agents": agents,
+        "Kind": ", ".join(facts),
+        "Actions": "utterances" if actions is None else f"`Discrete({actions})`",
+        "Rewards": f"{payment}returns from {game.min_return:g} to {game.max_return:g}",
+        "Length": f"at most {game.max_turns} turns of all seats",
+        "Known value": game.known_value or "-",
+        "Inner game": f"{page_title(game) or inner_id}: `arena show {inner_id}{params}`",
+    }
+    width = max(map(len, rows.values()))
+    lines = [f"| {'Property':11} | {'':{width}} |", f"|{'-' * 13}|{'-' * (width + 2)}|"]
+    lines += [f"| {name:11} | {text:{width}} |" for name, text in rows.items()]
+    return [f"# `{id}`", "\n".join(lines)]
 
 
 PAYMENTS = {"end": "at the end", "on_the_way": "on the way"}

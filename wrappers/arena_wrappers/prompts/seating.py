@@ -76,18 +76,21 @@ class Seating:
         views: list[dict[Any, SeatView]] = [{} for _ in self._views]
         return {**self.__dict__, "_memory": {}, "_views": views, "_rules": {}}
 
-    def view(self, game: AnyGame, state: AnyState, seat: int) -> SeatView:
-        """The view of a seat in a state; cached."""
+    def view(
+        self, game: AnyGame, state: AnyState, seat: int, seed: int = 0
+    ) -> SeatView:
+        """The view of a seat in a state, in an episode with this seed; cached."""
         views = self._views[seat]
-        view = views.get(state)
+        key = (state, seed) if self.options[seat].shuffle else state
+        view = views.get(key)
         if view is None:
             if len(views) >= MAX_VIEWS:
                 views.clear()
             rules = self._rules.get(seat) or self._rules.setdefault(
                 seat, game.rules(seat)
             )
-            prompt = messages(game, state, seat, self.options[seat], rules)
-            view = views[state] = SeatView(prompt, legal_texts(game, state), {})
+            prompt = messages(game, state, seat, self.options[seat], rules, seed)
+            view = views[key] = SeatView(prompt, legal_texts(game, state), {})
         return view
 
     def with_policy_options(

@@ -3,7 +3,7 @@
 `LMPolicy` knows prompts, seeds and replies; a `Backend` knows a model and its hardware.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -109,3 +109,22 @@ class Backend(Protocol):
             sampling: how tokens are drawn.
         """
         ...
+
+
+GenerateOne = Callable[[Sequence[int], int, Sampling], Awaitable[Generated]]
+
+
+class ContinuousBackend(Backend, Protocol):
+    """A backend that writes each reply for itself: none waits for another one's end."""
+
+    async def generate_one(
+        self, prompt_ids: Sequence[int], seed: int, sampling: Sampling
+    ) -> Generated:
+        """The reply to one prompt; many calls may be in progress. Otherwise as `generate`."""
+        ...
+
+
+def generates_one(backend: Backend) -> GenerateOne | None:
+    """The method of a `ContinuousBackend`; None of others, which want all prompts in one call."""
+    generate_one: GenerateOne | None = getattr(backend, "generate_one", None)
+    return generate_one

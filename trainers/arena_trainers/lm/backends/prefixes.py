@@ -105,8 +105,14 @@ def tokens_of_pass(model: PreTrainedModel) -> int:
     return weight_tokens + PASS_PRODUCTS // max(2 * _num_weights(model), 1)
 
 
+_sizes: WeakKeyDictionary[PreTrainedModel, int] = WeakKeyDictionary()
+
+
 def _num_weights(model: PreTrainedModel) -> int:
-    return sum(weight.numel() for weight in model.parameters())
+    """Counted once for each model: it only weighs costs, and adapters are small."""
+    if model not in _sizes:
+        _sizes[model] = sum(weight.numel() for weight in model.parameters())
+    return _sizes[model]
 
 
 def divisible_shape(model: PreTrainedModel) -> KeyValueShape | None:

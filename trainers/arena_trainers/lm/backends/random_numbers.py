@@ -1,32 +1,41 @@
-"""Uniform numbers hashed from a seed and a step, by torch and by Python's integers."""
+"""Uniform numbers hashed from a seed and a step, by numpy and by Python's integers."""
 
-from typing import TypeVar
+from collections.abc import Sequence
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
+
+Seeds = NDArray[np.uint64]
 
 
-def uniform(seeds: torch.Tensor, step: int) -> torch.Tensor:
+def seeds_of(seeds: Sequence[int]) -> Seeds:
+    """uint64[B]: the low 64 bits of seeds."""
+    return np.array([seed & _ALL for seed in seeds], np.uint64)
+
+
+def uniform(seeds: Seeds, step: int) -> NDArray[np.float64]:
     """A uniform number in [0, 1) from the SplitMix64 stream of each (seed, step).
 
     Args:
-        seeds: int64[B, 1].
+        seeds: of any shape.
         step: which token of the reply.
 
     Returns:
-        float64[B, 1], multiples of 2⁻⁵³.
+        float64 of the same shape, multiples of 2⁻⁵³.
     """
-    key = _mix(seeds + signed_int64((step + 1) * _GOLDEN))
-    return _shift(_mix(key + signed_int64(_GOLDEN)), 11).double() * 2.0**-53
+    key = _mixed(seeds + np.uint64((step + 1) * _GOLDEN & _ALL))
+    number = _mixed(key + np.uint64(_GOLDEN)) >> np.uint64(11)
+    return number.astype(np.float64) * 2.0**-53
 
 
 def uniform_number(seed: int, step: int) -> float:
-    """`uniform` for one seed, by Python's integers, which cost less than a tensor.
+    """`uniform` for one seed, by Python's integers, which cost less than an array.
 
-    >>> uniform_number(7, 2) == uniform(torch.tensor([[7]]), 2).item()
+    >>> uniform_number(7, 2) == uniform(seeds_of([7]), 2).item()
     True
     """
-    key = _mix(seed + (step + 1) * _GOLDEN)  # the low 64 bits are those of int64
-    return _shift(_mix(key + _GOLDEN), 11) * 2.0**-53
+    key = _mix((seed + (step + 1) * _GOLDEN) & _ALL)
+    return (_mix((key + _GOLDEN) & _ALL) >> 11) * 2.0**-53
 
 
 def seed_after(seed: int, step: int) -> int:
@@ -39,21 +48,19 @@ def seed_after(seed: int, step: int) -> int:
 
 
 _GOLDEN = 0x9E3779B97F4A7C15
-
-_Int = TypeVar("_Int", int, torch.Tensor)
-
-
-def signed_int64(number: int) -> int:
-    """The int64 with the same 64 low bits; torch has no unsigned arithmetic."""
-    return ((number + 2**63) % 2**64) - 2**63
+_FACTORS = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_ALL = 2**64 - 1
 
 
-def _shift(x: _Int, bits: int) -> _Int:
-    return (x >> bits) & ((1 << (64 - bits)) - 1)  # logical, not arithmetic
+def _mix(x: int) -> int:
+    """Finaliser of SplitMix64 (Steele, Lea and Flood, 2014), modulo 2⁶⁴."""
+    x = (x ^ (x >> 30)) * _FACTORS[0] & _ALL
+    x = (x ^ (x >> 27)) * _FACTORS[1] & _ALL
+    return x ^ (x >> 31)
 
 
-def _mix(x: _Int) -> _Int:
-    """Finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
-    x = (x ^ _shift(x, 30)) * signed_int64(0xBF58476D1CE4E5B9)
-    x = (x ^ _shift(x, 27)) * signed_int64(0x94D049BB133111EB)
-    return x ^ _shift(x, 31)
+def _mixed(x: Seeds) -> Seeds:
+    """`_mix` of each number; numpy's integers wrap around."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(_FACTORS[0])
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(_FACTORS[1])
+    return x ^ (x >> np.uint64(31))

@@ -14,7 +14,7 @@ from transformers import (
 )
 
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.backends.random_numbers import signed_int64, uniform
+from arena_trainers.lm.backends.random_numbers import seeds_of, uniform
 
 # of a step, float32[B, V]: weights in proportion to which tokens are drawn, log-probabilities
 StepObserver = Callable[[torch.Tensor, torch.Tensor], None]
@@ -50,7 +50,7 @@ class SeededSampler(LogitsProcessor):
         prompt_ids: Sequence[Sequence[int]] = (),
         on_step: StepObserver | None = None,
     ) -> None:
-        self.seeds = torch.tensor([[signed_int64(seed)] for seed in seeds])  # [B, 1]
+        self.seeds = seeds_of(seeds)
         self.sampling, self.prompt_ids, self.on_step = sampling, prompt_ids, on_step
         self.warpers: list[LogitsProcessor] = []
         if sampling.top_k > 0:
@@ -84,21 +84,25 @@ class SeededSampler(LogitsProcessor):
         """
         if not np.array_equal(row_of, np.arange(len(logits))):
             logits = logits[torch.from_numpy(row_of).to(logits.device)]
-        index = None
-        if len(rows) < len(self.seeds):
-            index = torch.from_numpy(rows).to(logits.device)
-        return self._draw(logits, index)[:, 0]
+        is_part = len(rows) < len(self.seeds)
+        return self._draw(logits, rows if is_part else None)[:, 0]
 
-    def _draw(self, scores: torch.Tensor, rows: torch.Tensor | None) -> torch.Tensor:
-        """int64[N, 1], the next token of rows, or of all."""
+    def _draw(
+        self, scores: torch.Tensor, numbers: NDArray[np.int64] | None
+    ) -> torch.Tensor:
+        """int64[N, 1], the next token of the rows of these numbers, or of all."""
+        seeds, rows = self.seeds, None
+        if numbers is not None:
+            seeds = seeds[numbers]
+            rows = torch.from_numpy(numbers).to(scores.device)
         logits = self._divide_by_temperature(scores.float())
         top = logits.amax(dim=-1, keepdim=True)
         weights = (logits - top).exp_()  # [N, V], in proportion to the probabilities
         total = weights.sum(dim=-1, keepdim=True)
         restricted = self._restrict(scores, logits, rows)
         if self.sampling.temperature > 0:
-            seeds = self.seeds.to(logits.device)
-            number = uniform(seeds if rows is None else seeds[rows], len(self.logprobs))
+            shares_below = uniform(seeds[:, None], len(self.logprobs))
+            number = torch.from_numpy(shares_below).to(logits.device)
             shares = weights if restricted is logits else restricted.softmax(dim=-1)
             tokens = draw_tokens(shares, number)
         else:
@@ -188,14 +192,14 @@ def draw_tokens(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
     if num_missing:
         weights = torch.nn.functional.pad(weights, (0, num_missing))
     blocks = weights.unflatten(1, (-1, BLOCK))  # [B, V / BLOCK, BLOCK]
-    block, remainder = _invert_cumulative(blocks.sum(dim=2), number)
+    block, share_below = _invert_cumulative(blocks.sum(dim=2), number)
     block_weights = blocks.take_along_dim(block[:, :, None], dim=1)[:, 0]  # [B, BLOCK]
-    return block * BLOCK + _invert_cumulative(block_weights, remainder)[0]
+    return block * BLOCK + _invert_cumulative(block_weights, share_below())[0]
 
 
 def _invert_cumulative(
     weights: torch.Tensor, number: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, Callable[[], torch.Tensor]]:
     """The entry of each row in which a number falls, and where in it.
 
     Rounding cannot choose an entry of weight 0, nor pass by the last one.
@@ -205,14 +209,19 @@ def _invert_cumulative(
         number: float64[B, 1] from 0 to 1.
 
     Returns:
-        int64[B, 1], and float64[B, 1] from 0 to 1.
+        int64[B, 1], and what calculates float64[B, 1] from 0 to 1.
     """
     exact = weights.double()
+    is_possible = exact > 0
     cumulative = exact.cumsum(dim=1)
-    total = cumulative.where(exact > 0, 0.0).amax(dim=1, keepdim=True)
+    total = cumulative.where(is_possible, 0.0).amax(dim=1, keepdim=True)
     largest_target = torch.nextafter(total, torch.zeros_like(total))
     target = torch.minimum(number * total, largest_target)
-    index = ((cumulative > target) & (exact > 0)).byte().argmax(dim=1, keepdim=True)
-    share = exact.gather(1, index)
-    remainder = 1 - (cumulative.gather(1, index) - target) / share
-    return index, remainder.clamp(0, 1)
+    index = ((cumulative > target) & is_possible).byte().argmax(dim=1, keepdim=True)
+
+    def share_below() -> torch.Tensor:
+        share = exact.gather(1, index)
+        remainder = 1 - (cumulative.gather(1, index) - target) / share
+        return remainder.clamp(0, 1)
+
+    return index, share_below

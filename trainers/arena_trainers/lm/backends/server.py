@@ -1,5 +1,6 @@
 """`JSONServer`: JSON requests to a server of vLLM or SGLang, many at a time."""
 
+import asyncio
 import http.client
 import json
 import selectors
@@ -95,6 +96,15 @@ class JSONServer:
             for call in calls:
                 call.cancel()
         return [call.future.result() for call in calls]
+
+    async def post_async(self, path: str, body: Any) -> Any:
+        """The answer to a POST request; raises as `post_all`. Many calls may be in progress."""
+        self._last_answer_at = time.monotonic()  # nothing may have been asked for long
+        call = self._threads.submit(partial(self._ask, "POST", path, body))
+        try:
+            return await asyncio.wrap_future(call.future)
+        finally:
+            call.cancel()  # if the task is cancelled
 
     def _ask(self, method: str, path: str, body: Any, connection: Connection) -> Any:
         payload = b"" if body is None else json.dumps(body).encode()

@@ -24,6 +24,7 @@ from arena_trainers.lm.backends.server import (
     ServerError,
 )
 from arena_trainers.lm.backends.top_logprobs import NUM_TOP, entropy_estimate
+from arena_trainers.lm.backends.vllm import Seeds
 
 MAX_LOGPROB = 1e-3  # above 0 by rounding
 
@@ -47,7 +48,7 @@ class ReplyFields(NamedTuple):
 
 
 class ServerBackend:
-    """Sends one request per reply, each with its own seed, many at a time.
+    """Sends one request per reply, many at a time.
 
     Log-probabilities are the server's, as those of `VLLMBackend` are the engine's. A server
     on a GPU may round otherwise when other requests share its batch.
@@ -55,6 +56,8 @@ class ServerBackend:
     Args:
         server: the server.
         served: what it serves.
+        seeds: whether each request has a seed of its own, or the server draws from its own
+            random numbers, which is faster.
 
     Attributes:
         version: folder of the model's weights that the server must have; None before they
@@ -71,8 +74,11 @@ class ServerBackend:
     pause_body: Mapping[str, str] | None = None
     resume_path = "/resume"
 
-    def __init__(self, server: JSONServer, served: ServedModel) -> None:
-        self.server, self.served = server, served
+    def __init__(
+        self, server: JSONServer, served: ServedModel, seeds: Seeds = "request"
+    ) -> None:
+        self.server, self.served, self.seeds = server, served, seeds
+        self._num_asked = 0  # of `generate_one`, without a reply
         self.version: str | None = None
         self.model = served.model
         self.learners: dict[str, ServerBackend] = {}
@@ -91,17 +97,36 @@ class ServerBackend:
             ServerError: the server does not answer, has other weights, or its reply lacks
                 token ids or log-probabilities.
         """
-        self._check_sampling(sampling)
-        if self.version is None:
-            raise ServerError(
-                f"the server at {self.server.url} has no weights of this run yet; it gets "
-                "them when training begins: call train()"
-            )
+        self._check_begun(sampling)
         pairs = zip(prompt_ids, seeds, strict=True)
         bodies = [self._body(list(ids), seed, sampling) for ids, seed in pairs]
         answers = self.server.post_all(self.path, bodies)
         replies = [self._parse_reply(answer) for answer in answers]
         self.check_version()
+        return self._generated(replies, sampling)
+
+    async def generate_one(
+        self, prompt_ids: Sequence[int], seed: int, sampling: Sampling
+    ) -> Generated:
+        """As `ContinuousBackend.generate_one`; raises as `generate`.
+
+        The version is compared whenever no other reply is awaited, so also after the last one.
+        """
+        self._check_begun(sampling)
+        body = self._body(list(prompt_ids), seed, sampling)
+        self._num_asked += 1
+        try:
+            reply = self._parse_reply(await self.server.post_async(self.path, body))
+        finally:
+            self._num_asked -= 1
+        if self._num_asked == 0:
+            self.check_version()
+        return self._generated([reply], sampling)
+
+    def _generated(
+        self, replies: Sequence[ReplyFields], sampling: Sampling
+    ) -> Generated:
+        """Checked replies by token."""
         return Generated(
             token_ids=[reply.token_ids for reply in replies],
             logprobs=[reply.logprobs for reply in replies],
@@ -110,12 +135,23 @@ class ServerBackend:
             else None,
         )
 
+    def _check_begun(self, sampling: Sampling) -> None:
+        """Raises ServerError before training has begun, and as `_check_sampling`."""
+        self._check_sampling(sampling)
+        if self.version is None:
+            raise ServerError(
+                f"the server at {self.server.url} has no weights of this run yet; it gets "
+                "them when training begins: call train()"
+            )
+
     def _check_sampling(self, sampling: Sampling) -> None:
         """Raises ValueError for what the server cannot give."""
 
     def _body(self, ids: list[int], seed: int, sampling: Sampling) -> dict[str, Any]:
         """A request; with all settings, as a model's folder may have other defaults."""
-        request = {"model": self.model, "prompt": ids, "seed": seed % 2**63}
+        request: dict[str, Any] = {"model": self.model, "prompt": ids}
+        if self.seeds == "request":
+            request["seed"] = seed % 2**63
         answer_options = {"skip_special_tokens": False, "return_token_ids": True}
         if (
             sampling.with_entropy

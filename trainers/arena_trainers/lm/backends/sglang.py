@@ -31,6 +31,11 @@ class SGLangBackend(ServerBackend):
 
     def _check_sampling(self, sampling: Sampling) -> None:
         super()._check_sampling(sampling)
+        if self.seeds == "engine":
+            raise ValueError(
+                "want seeds 'request' with SGLang, which otherwise draws equal replies to equal "
+                "prompts, got 'engine'; leave it out"
+            )
         if not replace(sampling, temperature=1.0).draws_from_all:
             raise ValueError(
                 "want top_k 0, top_p 1, min_p 0 and repetition_penalty 1 with SGLang, whose "

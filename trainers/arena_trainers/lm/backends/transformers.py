@@ -179,7 +179,7 @@ class TransformersBackend:
                 "diverged; train it with a lower learning_rate or max_grad_norm"
             )
         token_ids = replies.tolist()
-        lengths = [_reply_length(ids, sampling.end_ids) for ids in token_ids]
+        lengths = _reply_lengths(replies, sampling.end_ids)
         entropies: list[list[float]] = [[] for _ in lengths]
         if sampling.with_entropy:
             entropies = torch.stack(sampler.entropies, dim=1).tolist()
@@ -319,12 +319,11 @@ def _distinct(
     return [np.array(ids) for ids in places], np.array(row_of)
 
 
-def _reply_length(token_ids: Sequence[int], end_ids: Sequence[int]) -> int:
-    """Tokens up to the first that ends a reply, which counts."""
-    for i, token in enumerate(token_ids):
-        if token in end_ids:
-            return i + 1
-    return len(token_ids)
+def _reply_lengths(replies: NDArray[np.int64], end_ids: Sequence[int]) -> list[int]:
+    """Tokens of each reply up to the first that ends it, which counts."""
+    ends = (replies[:, :, None] == np.array(end_ids, np.int64)).any(axis=2)
+    lengths = np.where(ends.any(axis=1), ends.argmax(axis=1) + 1, replies.shape[1])
+    return [int(length) for length in lengths]
 
 
 def _truncate_rows(rows: list[list[T]], lengths: Sequence[int]) -> list[list[T]]:

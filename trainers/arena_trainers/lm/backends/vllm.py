@@ -4,12 +4,13 @@ vLLM tells adapters apart by number, and its cache of prompts tells them apart b
 each set of weights gets a number of its own, which is part of its name.
 """
 
+import asyncio
 import itertools
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from arena_envs.extras import import_extra
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from vllm import LLM
     from vllm.logprobs import Logprob
     from vllm.lora.request import LoRARequest
+    from vllm.outputs import RequestOutput
 
+Seeds = Literal["request", "engine"]  # whose seed a reply is drawn from
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes as a maximum
 
 # what an adapter may choose: vLLM reads the first three, and the others leave its layers alone
@@ -79,13 +82,13 @@ class EngineAdapters:
     """The adapters that an engine holds, by name.
 
     Args:
-        llm: a `vllm.LLM` with `enable_lora`, and `max_loras` of at least the most adapters
-            that it holds at a time.
+        requests: of a `vllm.LLM` with `enable_lora`, and `max_loras` of at least the most
+            adapters that it holds at a time.
         model: a `peft.PeftModel` with the adapters whose weights change.
     """
 
-    def __init__(self, llm: "LLM", model: "PeftModel") -> None:
-        self.llm, self.model = llm, model
+    def __init__(self, requests: "EngineRequests", model: "PeftModel") -> None:
+        self.requests, self.model = requests, model
         self._numbers = itertools.count(1)
         self._requests: dict[str, LoRARequest] = {}
 
@@ -121,7 +124,9 @@ class EngineAdapters:
             request: LoRARequest = requests.LoRARequest(
                 f"{name}#{number}", number, path
             )
-            is_loaded = self.llm.llm_engine.add_lora(request)  # which reads the folder
+            is_loaded = self.requests.llm.llm_engine.add_lora(
+                request
+            )  # which reads the folder
         if not is_loaded:
             raise RuntimeError(
                 f"want an engine that loads the LoRA adapter {name!r}, vLLM refused it "
@@ -135,7 +140,8 @@ class EngineAdapters:
         """Takes an adapter out of the engine, if it is there."""
         request = self._requests.pop(name, None)
         if request is not None:
-            self.llm.llm_engine.remove_lora(request.lora_int_id)
+            self.requests.finish(request)
+            self.requests.llm.llm_engine.remove_lora(request.lora_int_id)
 
 
 class WeightSums:
@@ -178,14 +184,104 @@ def bit_sum(weights: "Iterable[torch.Tensor]", dtype: str) -> int:
     return sum(int(weight_sum) for weight_sum in sums)
 
 
+class EngineRequest(NamedTuple):
+    """A request in progress: what takes its output, and the adapter that it reads."""
+
+    take: "Callable[[RequestOutput], None]"
+    adapter: "LoRARequest | None"
+
+
+class EngineRequests:
+    """The requests that an engine works on; each reply is there as soon as it is written.
+
+    One thread asks and steps the engine: the episodes that get a reply ask again before the next step.
+
+    Args:
+        llm: a `vllm.LLM` with `logprobs_mode="processed_logprobs"`.
+        seeds: whether each request has a seed of its own, or the engine draws from its own
+            random numbers, which is faster.
+    """
+
+    def __init__(self, llm: "LLM", seeds: Seeds = "request") -> None:
+        self.llm, self.seeds = llm, seeds
+        self._numbers = itertools.count()
+        self._in_progress: dict[str, EngineRequest] = {}
+        self._futures: set[asyncio.Future[RequestOutput]] = set()
+        self._steps: asyncio.Task[None] | None = None
+
+    def add(
+        self,
+        prompt_ids: Sequence[int],
+        seed: int,
+        sampling: Sampling,
+        adapter: "LoRARequest | None",
+        take: "Callable[[RequestOutput], None]",
+    ) -> str:
+        """Begins a request, whose output `take` gets at the end; returns its id."""
+        params = import_extra("vllm.sampling_params", "vllm")
+        request_id = f"arena-{next(self._numbers)}"
+        self._in_progress[request_id] = EngineRequest(take, adapter)
+        self.llm.llm_engine.add_request(
+            request_id,
+            {"prompt_token_ids": list(prompt_ids)},
+            params.SamplingParams(
+                seed=seed % 2**63 if self.seeds == "request" else None,
+                detokenize=False,
+                output_kind=params.RequestOutputKind.FINAL_ONLY,
+                **sampling.vllm_options,
+            ),
+            lora_request=adapter,
+        )
+        return request_id
+
+    def abort(self, request_ids: Sequence[str]) -> None:
+        """Ends the requests among these that are in progress, without a reply."""
+        in_progress = [n for n in request_ids if self._in_progress.pop(n, None)]
+        if in_progress:
+            self.llm.llm_engine.abort_request(in_progress)
+
+    def step(self) -> None:
+        """One more token of each request that the engine has room for."""
+        for output in self.llm.llm_engine.step():
+            if output.finished and output.request_id in self._in_progress:
+                self._in_progress.pop(output.request_id).take(output)
+
+    def finish(self, adapter: "LoRARequest") -> None:
+        """Steps the engine until no request in progress reads this adapter."""
+        while any(request.adapter is adapter for request in self._in_progress.values()):
+            self.step()
+
+    async def wait(self, future: "asyncio.Future[RequestOutput]") -> "RequestOutput":
+        """The output that a future of the running event loop gets, which steps the engine."""
+        self._futures.add(future)
+        if self._steps is None:
+            self._steps = asyncio.create_task(self._step_until_done())
+        try:
+            return await future
+        finally:
+            self._futures.discard(future)
+
+    async def _step_until_done(self) -> None:
+        try:
+            while self._in_progress:
+                await asyncio.sleep(0)  # episodes take their replies, and ask again
+                self.step()
+        except Exception as error:  # raised in the episodes that wait
+            for future in self._futures:
+                if not future.done():
+                    future.set_exception(error)
+        finally:
+            self._steps = None
+
+
 class VLLMBackend:
-    """Hands all prompts to the engine in one call, each with its own seed.
+    """Replies of an engine in this process, each drawn from its own seed.
 
     Where this departs from `Backend`: log-probabilities are the engine's, only as exact as its
     precision. At temperature 0 they are vLLM's. On a GPU the batch may change the last bits of a logit, and so a draw.
 
     Args:
-        llm: a `vllm.LLM` with `logprobs_mode="processed_logprobs"`.
+        requests: of the engine.
         refresh: called before the engine is asked; loads the weights if they have changed.
             Gives the `LoRARequest` of the adapter that generates, or None if the engine's
             own weights do. Takes the name of an adapter where there are several learners.
@@ -196,44 +292,63 @@ class VLLMBackend:
 
     def __init__(
         self,
-        llm: "LLM",
+        requests: EngineRequests,
         refresh: "Callable[..., LoRARequest | None]",
         adapters: EngineAdapters | None = None,
     ) -> None:
-        self.llm, self.refresh, self.adapters = llm, refresh, adapters
+        self.requests, self.refresh, self.adapters = requests, refresh, adapters
 
     def of_learner(self, name: str) -> "VLLMBackend":
         """The backend of one of several learners."""
-        return VLLMBackend(self.llm, partial(self.refresh, name), self.adapters)
+        return VLLMBackend(self.requests, partial(self.refresh, name), self.adapters)
 
     def generate(
         self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
     ) -> Generated:
         adapter = self.refresh()
-        sampling_params = import_extra("vllm", "vllm").SamplingParams
-        options = sampling.vllm_options
-        outputs = self.llm.generate(
-            [{"prompt_token_ids": list(ids)} for ids in prompt_ids],
-            [
-                sampling_params(seed=seed % 2**63, detokenize=False, **options)
-                for seed in seeds
-            ],
-            use_tqdm=False,
-            lora_request=adapter,
+        outputs: dict[int, RequestOutput] = {}
+        request_ids: list[str] = []
+        try:
+            for place, (ids, seed) in enumerate(zip(prompt_ids, seeds, strict=True)):
+                take = partial(outputs.__setitem__, place)
+                add = self.requests.add
+                request_ids.append(add(ids, seed, sampling, adapter, take))
+            while len(outputs) < len(request_ids):
+                self.requests.step()
+        finally:
+            self.requests.abort(request_ids)
+        replies = [outputs[place] for place in range(len(request_ids))]
+        return _generated(replies, sampling.with_entropy)
+
+    async def generate_one(
+        self, prompt_ids: Sequence[int], seed: int, sampling: Sampling
+    ) -> Generated:
+        """As `ContinuousBackend.generate_one`."""
+        requests, adapter = self.requests, self.refresh()
+        future = asyncio.get_running_loop().create_future()
+        request_id = requests.add(
+            prompt_ids, seed, sampling, adapter, future.set_result
         )
-        token_ids: list[list[int]] = []
-        logprobs: list[list[float]] = []
-        entropies: list[list[float]] = []
-        for output in outputs:
-            reply = output.outputs[0]
-            pairs = list(zip(reply.logprobs, reply.token_ids, strict=True))
-            token_ids.append(list(reply.token_ids))
-            logprobs.append([float(step[token].logprob) for step, token in pairs])
-            if sampling.with_entropy:
-                entropies.append([_entropy(step, token) for step, token in pairs])
-        return Generated(
-            token_ids, logprobs, entropies if sampling.with_entropy else None
-        )
+        try:
+            output = await requests.wait(future)
+        finally:
+            requests.abort([request_id])  # if the episode is cancelled
+        return _generated([output], sampling.with_entropy)
+
+
+def _generated(outputs: "Sequence[RequestOutput]", with_entropy: bool) -> Generated:
+    """The replies in outputs of the engine."""
+    token_ids: list[list[int]] = []
+    logprobs: list[list[float]] = []
+    entropies: list[list[float]] = []
+    for output in outputs:
+        reply = output.outputs[0]
+        pairs = list(zip(reply.logprobs or (), reply.token_ids, strict=True))
+        token_ids.append(list(reply.token_ids))
+        logprobs.append([float(step[token].logprob) for step, token in pairs])
+        if with_entropy:
+            entropies.append([_entropy(step, token) for step, token in pairs])
+    return Generated(token_ids, logprobs, entropies if with_entropy else None)
 
 
 def _entropy(step: "Mapping[int, Logprob]", token: int) -> float:

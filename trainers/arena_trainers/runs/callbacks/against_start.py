@@ -4,15 +4,20 @@ It is a mean over episodes with seeds of their own, the same at each measurement
 itself has score 0 on average. In a competitive or mixed game the learner has one seat, which
 rotates; an episode counts with its return minus the mean return of the others. In a cooperative
 game, or one with a single seat, each of the two plays all seats, and the difference of their mean
-returns counts.
+returns counts. The luck of deals is taken out where that helps, as in `arena eval`.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from transformers import TrainerState
 
+from arena_eval.confidence_sequences import PLANNED
+from arena_eval.luck import adjusted_returns, helps
+from arena_eval.recorded_luck import LuckCorrections
+from arena_studio.report.collapse import START_METRIC
 from arena_trainers.processes import gather_shares, process_share
 from arena_trainers.runs.callbacks.measuring import Measuring
 from arena_trainers.train.games import GamePlan, different_games
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
     from arena_trainers.train.trainer import TurnGRPOTrainer
 
 
-START_METRIC = "against_start"  # of metrics: arena/<game>/against_start
+Floats = NDArray[np.float64]
 
 
 class AgainstStart(Measuring):
@@ -64,32 +69,52 @@ def score_against(
 
     All processes call it, and play their shares.
     """
-    own_values = _values(plan, learner, start, process_share(range(num_episodes)))
-    values = gather_shares(own_values)
+    seeds = process_share(range(num_episodes))
+    luck = LuckCorrections(plan.wrapper, learner, "self", knows_seats=False)
+    pairs = gather_shares(_values(plan, learner, start, seeds, luck, num_episodes))
+    values = np.array([value for value, _ in pairs])
+    if luck.name is not None and num_episodes >= PLANNED.min_adjusted:
+        adjusted = adjusted_returns(values, np.array([row for _, row in pairs]))
+        values = adjusted if helps(values, adjusted) else values
     error = float(np.std(values, ddof=1)) / num_episodes**0.5
     return float(np.mean(values)), error
 
 
 def _values(
-    plan: GamePlan, learner: Policy, start: Policy, seeds: Sequence[int]
-) -> list[float]:
-    """What the episode of each seed counts."""
+    plan: GamePlan,
+    learner: Policy,
+    start: Policy,
+    seeds: Sequence[int],
+    luck: LuckCorrections,
+    num_episodes: int,
+) -> list[tuple[float, Floats]]:
+    """What the episode of each seed counts, and the corrections of its luck."""
     num_seats = plan.game.num_players
     if num_seats == 1 or plan.game.kind == "cooperative":
-        of_learner = play(plan.env_fn, learner, seeds, on_error="raise")
-        of_start = play(plan.env_fn, start, seeds, on_error="raise")
-        return [
-            float(np.mean(a.returns) - np.mean(b.returns))
-            for a, b in zip(of_learner, of_start, strict=True)
-        ]
+        parts = []
+        for policy in (learner, start):
+            played = play(plan.env_fn, policy, seeds, on_error="raise")
+            returns = [float(np.mean(episode.returns)) for episode in played]
+            rows = np.mean(
+                [luck.rows(s, played, num_episodes) for s in range(num_seats)], axis=0
+            )
+            parts.append((returns, rows))
+        (returns, rows), (start_returns, start_rows) = parts
+        gaps = np.subtract(returns, start_returns).tolist()
+        return [*zip(gaps, rows - start_rows, strict=True)]
     plans = []
     for seed in seeds:
         seats = [start] * num_seats
         seats[seed % num_seats] = learner
         plans.append(EpisodePlan(plan.env_fn, seats, seed))
-    values = []
-    for seed, episode in zip(seeds, play_plans(plans, on_error="raise"), strict=True):
-        returns = list(episode.returns)
-        learner_return = returns.pop(seed % num_seats)
-        values.append(learner_return - float(np.mean(returns)))
-    return values
+    episodes = play_plans(plans, on_error="raise")
+    weights = np.full((len(seeds), num_seats), -1 / (num_seats - 1))
+    for row, seed in zip(weights, seeds, strict=True):
+        row[seed % num_seats] = 1.0
+    all_rows = [luck.rows(s, episodes, num_episodes) for s in range(num_seats)]
+    corrections = np.einsum("es,sek->ek", weights, np.array(all_rows))
+    values = [
+        float(row @ np.array(episode.returns))
+        for row, episode in zip(weights, episodes, strict=True)
+    ]
+    return [*zip(values, corrections, strict=True)]

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from accelerate.utils import gather_object
 from transformers import TrainerState
 
-from arena_trainers.runs.callbacks.against_start import START_METRIC
+from arena_studio.report.collapse import START_METRIC
 from arena_trainers.runs.callbacks.callback import Callback
 from arena_trainers.runs.callbacks.nash_conv import NASH_CONV
 from arena_trainers.runs.folder import partial_name

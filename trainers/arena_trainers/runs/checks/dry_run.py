@@ -130,11 +130,7 @@ def plan_lines(
         lines.append("use_cpu: no table of GPUs, and no estimate of hours")
     else:
         lines += gpu_table(method, step_size, args.max_steps)
-        cards = [gpu for gpu in GPUS if gpu.gib >= method.machine.memory] or [GPUS[-1]]
-        timeout = args.ddp_timeout
-        refused += _refusals(
-            [lambda: check_timeout(method, step_size, cards[0], timeout)]
-        )
+        refused += _refusals([lambda: _check_timeout(method, step_size, args)])
     refused += [fits_not] if fits_not else []
     assumed = assumptions(method)
     if by_server(args) and not method.machine.server:
@@ -166,6 +162,27 @@ def cpu_options(job: JobConfig, args: Draft) -> list[str]:
     if job.machine:
         options.append("--machine '{}'")
     return options
+
+
+def check_patience(settings: Mapping[str, Any]) -> None:
+    """Raises ValueError if processes of this run would wait longer for each other than `ddp_timeout`.
+
+    Only a process on a GPU that trains beside others plans its run for this.
+    """
+    job, args = read_options(settings)
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or args.use_cpu:
+        return
+    args.check_own()
+    games, (local, _) = games_of(args), _model_folder(job.model)
+    config, encode, _ = _model_and_chat(job, args, games, local)
+    reply = args.max_completion_length or MAX_REPLY_TOKENS
+    step_size = step_size_of(games, args, reply, encode)
+    _check_timeout(_method(job, args, config), step_size, args)
+
+
+def _check_timeout(method: Method, step_size: StepSize, args: Draft) -> None:
+    cards = [gpu for gpu in GPUS if gpu.gib >= method.machine.memory] or [GPUS[-1]]
+    check_timeout(method, step_size, cards[0], args.ddp_timeout)
 
 
 def _refusals(steps: Sequence[Callable[[], object]]) -> list[str]:
@@ -342,7 +359,7 @@ def _game_names(games: Sequence[GamePlan], opponents: object) -> list[str]:
     """The games; one that is listed again has its seats, or the opponents of the run."""
     counts = Counter(game.name for game in games)
     return [
-        f"{game.name} ({', '.join(game.seats or [str(opponents)])})"
+        f"{game.name} ({', '.join(game.seats or [game.opponent or str(opponents)])})"
         if counts[game.name] > 1
         else game.name
         for game in games

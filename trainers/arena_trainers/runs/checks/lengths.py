@@ -95,15 +95,13 @@ def check_context(
     for plan in different_games(plans):
         longest = _longest_prompts(chat, plan, limit)
         num_full = sum(size >= limit for size in longest)
-        advice = (
-            "give shorter prompts (--rules false, --history state) or a longer context"
-        )
+        advice = "give shorter prompts (--prompt rules=false, --prompt history=state) or a longer context"
         if longest and num_full == len(longest):
             raise ValueError(
                 f"want prompts of {plan.name} that leave room in the context of {limit} "
                 f"tokens, got prompts of {min(longest)} to {max(longest)} tokens in every "
                 f"episode of random play (history={args.history!r}, rules={args.rules}); "
-                "give shorter prompts (--rules false, --history state), fewer turns "
+                "give shorter prompts (--prompt rules=false, --prompt history=state), fewer turns "
                 "(max_turns), or a model with a longer context"
             )
         if num_full:

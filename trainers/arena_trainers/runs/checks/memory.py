@@ -285,7 +285,7 @@ def assumptions(method: Method) -> list[str]:
     )
     if method.on_cpu:
         return [memory, rows]
-    start = ["start: all weights in float32; --warm_start_steps 0 leaves it out"]
+    start = ["start: all weights in float32; --warm_start steps=0 leaves it out"]
     split = [
         "split weights: calculated; every process has all weights and their gradients in a loss "
         "of several passes"

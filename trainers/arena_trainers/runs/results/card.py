@@ -262,7 +262,7 @@ def _commands(source: CardSource, model: str) -> str:
     if _adapters(source):
         parts.append(
             "A folder with `adapter_config.json` holds an adapter. That file says where its base "
-            "model was; `arena export FOLDER --merged --out OUT` writes one whole model."
+            "model was; `arena data export FOLDER --merged --out OUT` writes one whole model."
         )
     return "\n\n".join(parts)
 

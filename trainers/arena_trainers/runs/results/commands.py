@@ -59,9 +59,9 @@ def eval_commands(
     """Commands that evaluate a model in the games of its run, as it was trained."""
     referee, commands = [], list[str]()
     if args.on_invalid != "forfeit":  # the default of `arena eval`
-        referee += ["--on-invalid", args.on_invalid]
+        referee += ["--prompt", f"on_invalid={args.on_invalid}"]
     if args.on_invalid == "retry":
-        referee += ["--max-retries", str(args.max_retries)]
+        referee += ["--prompt", f"max_retries={args.max_retries}"]
     for plan in plans:
         solver = solver_of(plan.game)
         against = solver if solver in EXACT_SOLVERS else "random"

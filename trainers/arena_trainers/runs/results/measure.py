@@ -130,9 +130,7 @@ class GameMeter:
         if self.game is None:
             if not self.num_states or not self.exact_states:
                 return None
-            return (
-                f"{subject}: not measured; --exact_states {self.num_states} measures it"
-            )
+            return f"{subject}: not measured; --callbacks exact_states={self.num_states} measures it"
         if self.num_states <= CHEAP_STATES:
             return None
         requests = list(requests_of(self.game, self.options).values())[
@@ -148,7 +146,7 @@ class GameMeter:
         )
         return (
             f"{subject}: about {seconds:,.0f} s each time, {when} training; "
-            "--exact_states 0 measures none"
+            "--callbacks exact_states=0 measures none"
         )
 
     def measure(

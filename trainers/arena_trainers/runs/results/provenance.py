@@ -14,6 +14,7 @@ import yaml
 from transformers import TrainingArguments
 
 import arena_envs
+from arena_trainers.runs.mappings import nested
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.games import GamePlan
 
@@ -37,7 +38,7 @@ def config_text(
     resolved = {
         name: getattr(args, name) for name in RESOLVED_OPTIONS if hasattr(args, name)
     }
-    text = yaml.safe_dump({**resolved, **settings}, sort_keys=False)
+    text = yaml.safe_dump(nested({**resolved, **settings}), sort_keys=False)
     comment = "arena train config.yaml repeats this run"
     if adapter is not None:
         comment = f"part of a loop: goes on from the adapter in {str(adapter)!r}, which no option names"

@@ -20,10 +20,19 @@ def check_critic(critic: Any, **options: Any) -> None:
     """
     game = arena_envs.make_game("kuhn_poker")
     features = game.features(game.initial_state(), 0)
-    records = [r._replace(features=features) for r in trial_records([game])]
+    records = [
+        record._replace(
+            features=features,
+            action=0,
+            legal=(0, 1),
+            reply_probs=(0.5, 0.25),
+            reply_index=0,
+        )
+        for record in trial_records([game])
+    ]
     batch = turn_batch([records], {}, ["kuhn_poker"])
     registry = replace(critics, built_in={"mine": critic})
-    arguments = {"games": [game], "discount": 1.0, "seed": 0}
+    arguments = {"games": [game], "discount": 1.0, "seed": 0, "scores_replies": True}
     instance, reloaded = (
         registry.make({"mine": options}, **arguments) for _ in range(2)
     )

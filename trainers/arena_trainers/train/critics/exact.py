@@ -189,10 +189,10 @@ def _check_scoring(policy: Policy, place: str) -> None:
             f"critic='exact' takes policies with action_probs, got {place}"
         )
     options = own_prompt(policy)
-    if options is not None and options.history != "state":
+    if options is not None and not options.is_of_state:
         raise ValueError(
-            f"critic='exact' takes history 'state', got {place} with "
-            f"{options.history!r}: a transcript holds more than the state"
+            f"critic='exact' takes history 'state' and shuffle 0, got {place} with "
+            f"{options.history!r} and {options.shuffle}: its prompts hold more than the state"
         )
     inner = without_noise(policy)
     if isinstance(inner, LMPolicy) and not inner.sampling.draws_from_all:

@@ -16,6 +16,37 @@ from arena_trainers.train.settings import SelfPlay
 MAX_CRITIC_STATES = 100_000
 
 
+def _all_tokens(args: SelfPlay) -> list[tuple[str, float, float, str]]:
+    """Settings with which replies are sampled from all tokens: name, value, what it has to be, and why."""
+    why = "action probabilities are of all tokens"
+    return [
+        ("top_k", args.top_k, 0, why),
+        ("top_p", args.top_p, 1.0, why),
+        ("min_p", args.min_p or 0.0, 0.0, why),
+        ("repetition_penalty", args.repetition_penalty, 1.0, why),
+    ]
+
+
+def check_reply_probs(args: SelfPlay, plans: Sequence[GamePlan]) -> None:
+    """Raises if a critic cannot have the probabilities of all canonical replies.
+
+    Raises:
+        ValueError: a language game, or settings that cut the distribution.
+    """
+    for name, value, required, reason in _all_tokens(args):
+        if value != required:
+            raise ValueError(
+                f"critic={args.critic!r} with action values takes {name} {required!r}, got "
+                f"{value!r}: {reason}"
+            )
+    for plan in plans:
+        if plan.game.num_actions is None:
+            raise ValueError(
+                f"critic={args.critic!r} gives action values of games whose actions can be "
+                f"listed, got {plan.name!r}; leave action_values out of credit_args"
+            )
+
+
 def check_exact(args: SelfPlay, plans: Sequence[GamePlan]) -> None:
     """Raises if the settings or a game have no exact values, where `critic="exact"` asks for them.
 
@@ -27,14 +58,11 @@ def check_exact(args: SelfPlay, plans: Sequence[GamePlan]) -> None:
     if args.critic != "exact":
         return
     discount = discount_of(args.credit, args.credit_args)
-    all_tokens = "action probabilities are of all tokens"
     for name, value, required, reason in (
         ("history", args.history, "state", "a transcript holds more than the state"),
+        ("shuffle", args.shuffle, 0, "an order holds more than the state"),
         ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
-        ("top_k", args.top_k, 0, all_tokens),
-        ("top_p", args.top_p, 1.0, all_tokens),
-        ("min_p", args.min_p or 0.0, 0.0, all_tokens),
-        ("repetition_penalty", args.repetition_penalty, 1.0, all_tokens),
+        *_all_tokens(args),
         ("discount in credit_args", discount, 1.0, "values are not discounted"),
     ):
         if value != required:
@@ -52,7 +80,7 @@ def check_exact(args: SelfPlay, plans: Sequence[GamePlan]) -> None:
         if plan.seats is None:
             raise ValueError(
                 "critic='exact' takes the same opponents in all starts, got opponents "
-                f"{args.opponents!r}; name who plays each seat, such as [self, random], or "
+                f"{plan.opponent or args.opponents!r}; name who plays each seat, such as [self, random], or "
                 "set critic='features'"
             )
         try:

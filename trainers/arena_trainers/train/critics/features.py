@@ -1,7 +1,7 @@
 """`FeatureCritic`: values of turns, learned from `Game.features`; the scorer `critic:RUN` of agents."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +26,7 @@ from arena_trainers.train.critics.networks import (
     value_networks,
 )
 from arena_trainers.train.critics.registry import Limits, check_limits
+from arena_trainers.train.critics.replies import above_mean
 from arena_trainers.train.records import TurnRecord
 from arena_wrappers.policies import Rollouts
 
@@ -43,10 +44,15 @@ class FeatureCritic:
     where n is the number of turns from k on, and V' is the critic's value after the last
     turn if the trajectory was truncated, and 0 if it terminated.
 
+    If credit reads `action_value`, a second network for each game has an output for each action, fitted to
+    the same R. Then `action_value` is V plus what the reply is worth above the policy's mean
+    (`arena_trainers.train.critics.replies`).
+
     Args:
         games: the rules, by index of the game.
         discount: γ, per turn of the same seat.
         seed: seed of the initial weights.
+        scores_replies: whether it gives `action_value`; records then have `reply_probs`.
         hidden_size: width of the two hidden layers.
         learning_rate: learning rate of Adam.
         num_steps: steps of Adam per batch, each on the whole batch.
@@ -55,7 +61,8 @@ class FeatureCritic:
         ValueError: a number out of range.
     """
 
-    supplies = ("value", "next_value")
+    supplies = ("value", "next_value", "action_value")
+    reads_for_actions = ("reply_probs",)
     reads = ("features",)
     limits: ClassVar[Limits] = {
         "hidden_size": (1, 10_000),
@@ -69,6 +76,7 @@ class FeatureCritic:
         *,
         discount: float = 1.0,
         seed: int = 0,
+        scores_replies: bool = False,
         hidden_size: int = 64,
         learning_rate: float = 3e-3,
         num_steps: int = 50,
@@ -87,16 +95,31 @@ class FeatureCritic:
         ]
         self.networks = value_networks(sizes, hidden_size, seed)
         self.optimizer = torch.optim.Adam(self.networks.parameters(), learning_rate)
+        self.action_networks: torch.nn.ModuleList | None = None
+        if scores_replies:
+            outputs = [game.num_actions or 1 for game in games]
+            self.action_networks = value_networks(sizes, hidden_size, seed, outputs)
+            self.action_optimizer = torch.optim.Adam(
+                self.action_networks.parameters(), learning_rate
+            )
 
     @torch.no_grad()
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
-        """The batch with the columns `value` and `next_value`."""
+        """The batch with the columns `value` and `next_value`, and `action_value` if it is wanted."""
         cut = [row for row, r in enumerate(records) if r.next_features is not None]
         next_value = np.full(len(records), np.nan)  # read only at truncation
         next_value[cut] = self._values([records[row] for row in cut], is_next=True)
-        return replace(
-            batch, value=self._values(records, is_next=False), next_value=next_value
-        )
+        value = self._values(records, is_next=False)
+        with_values = replace(batch, value=value, next_value=next_value)
+        if self.action_networks is None:
+            return with_values
+        above = np.zeros(len(records))
+        for game, rows, x in self._inputs(records, is_next=False):
+            of_actions = self.action_networks[game](x).numpy()
+            for row, action_values in zip(rows.tolist(), of_actions, strict=True):
+                legal = list(records[row].legal)
+                above[row] = above_mean(action_values[legal], records[row])
+        return replace(with_values, action_value=value + above)
 
     def after(
         self, batch: TurnBatch, records: Sequence[TurnRecord], trains: bool
@@ -115,32 +138,74 @@ class FeatureCritic:
         """
         target = torch.from_numpy(self._targets(batch))
         inputs = self._inputs(records, is_next=False)
-        first = 0.0
-        for step in range(self.num_steps):
-            errors = [
-                (self.networks[game](x)[:, 0] - target[rows]) ** 2
+
+        def errors() -> list[torch.Tensor]:
+            return [
+                self.networks[game](x)[:, 0] - target[rows] for game, rows, x in inputs
+            ]
+
+        first = self._descend(self.optimizer, errors)
+        if self.action_networks is not None:
+            self._fit_actions(self.action_networks, records, target)
+        return first
+
+    def _fit_actions(
+        self,
+        networks: torch.nn.ModuleList,
+        records: Sequence[TurnRecord],
+        target: torch.Tensor,
+    ) -> None:
+        """Fits the outputs of the actions that were played."""
+        valid = [i for i, record in enumerate(records) if record.action is not None]
+        if not valid:
+            return
+        inputs = self._inputs([records[i] for i in valid], is_next=False)
+        actions: list[int] = [records[i].action for i in valid]  # type: ignore[misc] # integers here
+        played, target = torch.tensor(actions), target[valid]
+
+        def errors() -> list[torch.Tensor]:
+            return [
+                networks[game](x).gather(1, played[rows, None])[:, 0] - target[rows]
                 for game, rows, x in inputs
             ]
-            loss = torch.cat(errors).mean()
+
+        self._descend(self.action_optimizer, errors)
+
+    def _descend(
+        self,
+        optimizer: torch.optim.Optimizer,
+        errors: Callable[[], list[torch.Tensor]],
+    ) -> float:
+        """Steps towards the least mean square of the errors; returns that before the first."""
+        first = 0.0
+        for step in range(self.num_steps):
+            loss = (torch.cat(errors()) ** 2).mean()
             check_loss(loss)
-            self.optimizer.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            self.optimizer.step()
+            optimizer.step()
             if step == 0:
                 first = float(loss.detach())
         return first
 
     def state_dict(self) -> dict[str, Any]:
         """Weights and the optimizer's state, for a checkpoint."""
-        return {
+        state = {
             "networks": self.networks.state_dict(),
             "optimizer": self.optimizer.state_dict(),
         }
+        if self.action_networks is not None:
+            state["action_networks"] = self.action_networks.state_dict()
+            state["action_optimizer"] = self.action_optimizer.state_dict()
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores the result of `state_dict`."""
         self.networks.load_state_dict(state["networks"])
         self.optimizer.load_state_dict(state["optimizer"])
+        if self.action_networks is not None:
+            self.action_networks.load_state_dict(state["action_networks"])
+            self.action_optimizer.load_state_dict(state["action_optimizer"])
 
     def _targets(self, batch: TurnBatch) -> Floats:
         live = trajectories(batch)

@@ -19,4 +19,5 @@ def make_critic(trainer: CriticLoop) -> Critic:
         options=args.prompt,
         weight=args.part_weights.get("game", 1.0),
         trainer=trainer,
+        scores_replies="reply_probs" in games.columns,
     )

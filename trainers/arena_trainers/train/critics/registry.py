@@ -8,7 +8,7 @@ import ast
 import functools
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +31,16 @@ critics: Registry[Any] = Registry(
         "tokens": f"{_CRITICS}.tokens:TokenCritic",
         "utterances": f"{_CRITICS}.utterances:UtteranceCritic",
     },
-    reserved=("games", "discount", "seed", "seats", "options", "weight", "trainer"),
+    reserved=(
+        "games",
+        "discount",
+        "seed",
+        "seats",
+        "options",
+        "weight",
+        "trainer",
+        "scores_replies",
+    ),
     kit=f"{_CRITICS}:check_critic",
 )
 
@@ -43,6 +52,7 @@ class CriticFacts:
     Attributes:
         supplies: columns that it gives.
         reads: columns that its records shall hold.
+        reads_for_actions: further ones, where credit reads the action values that it supplies.
         limits: of its options. An option whose limits are integers is an integer.
         one_process: whether it is refused in runs of several processes.
         defaults: of its options, the parameters of the class that are not the program's.
@@ -50,12 +60,19 @@ class CriticFacts:
 
     supplies: tuple[str, ...] = ("value", "next_value")
     reads: tuple[str, ...] = ()
+    reads_for_actions: tuple[str, ...] = ()
     limits: Limits = field(default_factory=dict)
     one_process: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
+    def reads_of(self, columns: Collection[str]) -> tuple[str, ...]:
+        """What the records hold for the critic, if credit reads these columns."""
+        if "action_value" in columns:
+            return (*self.reads, *self.reads_for_actions)
+        return self.reads
 
-_DECLARATIONS = ("supplies", "reads", "limits", "one_process")
+
+_DECLARATIONS = ("supplies", "reads", "reads_for_actions", "limits", "one_process")
 
 
 def critic_facts(critic: str | None) -> CriticFacts:

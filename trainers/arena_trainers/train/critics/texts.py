@@ -23,10 +23,11 @@ def read_texts(
     ]
     truncated_rows = [row for row, record in enumerate(records) if record.truncated]
     options, policy = trainer.args.prompt, trainer.policy
-    if truncated_rows and options.history != "state":
+    if truncated_rows and not options.is_of_state:
         raise ValueError(
-            f"critic={trainer.args.critic!r} takes truncated episodes with history='state', "
-            f"got {options.history!r}; set it, or leave out max_turns"
+            f"critic={trainer.args.critic!r} takes truncated episodes with history='state' and "
+            f"shuffle=0, got {options.history!r} and {options.shuffle}; set both, or leave out "
+            "max_turns"
         )
     for record in (records[row] for row in truncated_rows):
         game = trainer.games.rules[record.game]

@@ -21,6 +21,7 @@ from arena_trainers.lm.backends.padding import entry_mask
 from arena_trainers.losses import value_loss
 from arena_trainers.train.critics.networks import value_networks
 from arena_trainers.train.critics.registry import Limits, check_limits
+from arena_trainers.train.critics.replies import above_mean, wraps_of
 from arena_trainers.train.critics.texts import read_texts
 from arena_trainers.train.losses.averages import averaged
 from arena_trainers.train.metrics import advantage_by_turn
@@ -51,9 +52,14 @@ class TokenCritic(TrainerCallback):
     The network is a group of the trainer's optimizer, with a learning rate of its own that follows the
     run's schedule, without weight decay and `max_grad_norm`. Values take one forward pass of a batch.
 
+    If credit reads `action_value`, the critic also reads the canonical reply of each legal action. Q of the
+    action is the value before the end token. `action_value` is V plus what the reply is worth above the
+    policy's mean (`arena_trainers.train.critics.replies`).
+
     Args:
         trainer: TRL's trainer, with its forward passes.
         seed: seed of the initial weights.
+        scores_replies: whether it gives `action_value`; records then have `reply_probs`.
         hidden_size: width of the two hidden layers.
         learning_rate: at the start of the schedule.
         loss_weight: weight of the loss of values.
@@ -64,7 +70,8 @@ class TokenCritic(TrainerCallback):
         ValueError: a number out of range.
     """
 
-    supplies = ("tokens.value", "value", "next_value")
+    supplies = ("tokens.value", "value", "next_value", "action_value")
+    reads_for_actions = ("reply_probs",)
     limits: ClassVar[Limits] = {
         "hidden_size": (1, 10_000),
         "learning_rate": (0.0, None),
@@ -77,6 +84,7 @@ class TokenCritic(TrainerCallback):
         self,
         trainer: CriticLoop,
         seed: int = 0,
+        scores_replies: bool = False,
         *,
         hidden_size: int = 256,
         learning_rate: float = 1e-4,
@@ -93,6 +101,7 @@ class TokenCritic(TrainerCallback):
         )
         self.trainer, self.loss_weight, self.clip = trainer, float(loss_weight), clip
         self.learning_rate, self.shared = float(learning_rate), shared
+        self.scores_replies = scores_replies
         model = trainer.accelerator.unwrap_model(trainer.model)
         size = model.config.get_text_config().hidden_size
         self.network = value_networks([size], hidden_size, seed)[0].float()
@@ -106,26 +115,57 @@ class TokenCritic(TrainerCallback):
 
     @torch.no_grad()
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
-        """The batch with the columns `tokens.value`, `value` and `next_value`."""
-        trainer, (texts, truncated_rows) = (
-            self.trainer,
-            read_texts(self.trainer, records),
-        )
+        """The batch with the columns that it supplies; `action_value` if it is wanted."""
+        texts, truncated_rows = read_texts(self.trainer, records)
         rows = [TrainingRow(*text, None, 0.0) for text in texts]
         if not rows:
             none = np.zeros(0)
-            return replace(batch, tokens={"value": none}, value=none, next_value=none)
-        trainer.forward.mismatch_check.check(rows)  # before the first pass
-        columns = prompts_with_replies(row_tensors(rows, trainer))
-        values: Any = trainer.forward.score(trainer.model, *columns, False).values
-        token_values = values.double().cpu().numpy()
+            return replace(
+                batch,
+                tokens={"value": none},
+                value=none,
+                next_value=none,
+                action_value=none,
+            )
+        token_values = self._token_values(rows)
         num = len(records)
         next_value = np.full(num, np.nan)  # read only at truncation
         next_value[truncated_rows] = token_values[num:, 0]
         reply_values = [token_values[i, : len(texts[i][1])] for i in range(num)]
         tokens = {**(batch.tokens or {}), "value": np.concatenate(reply_values)}
-        return replace(
-            batch, tokens=tokens, value=token_values[:num, 0], next_value=next_value
+        value = token_values[:num, 0]
+        with_values = replace(batch, tokens=tokens, value=value, next_value=next_value)
+        if not self.scores_replies:
+            return with_values
+        return replace(with_values, action_value=value + self._above_mean(records))
+
+    def _token_values(self, rows: Sequence[TrainingRow]) -> Floats:
+        """float64[B, T]: the value before each token of the replies."""
+        trainer = self.trainer
+        trainer.forward.mismatch_check.check(rows)  # before the first pass
+        columns = prompts_with_replies(row_tensors(rows, trainer))
+        values: Any = trainer.forward.score(trainer.model, *columns, False).values
+        return np.asarray(values.double().cpu().numpy())
+
+    def _above_mean(self, records: Sequence[TurnRecord]) -> Floats:
+        """float64[N]: what each reply is worth above the mean; equal texts are read once."""
+        policy, episodes = self.trainer.policy, self.trainer.last_episodes
+        texts: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        places = []
+        for record, wrap in zip(records, wraps_of(records, episodes), strict=True):
+            turn = episodes[record.episode].turns[record.place]
+            prompt = tuple(turn.prompt_ids or ())
+            replies = [policy.chat.reply_ids(prompt, wrap(text)) for text in turn.legal]
+            keys = [(prompt, (*reply, policy.eos_ids[0])) for reply in replies]
+            places.append([texts.setdefault(key, len(texts)) for key in keys])
+        rows = [TrainingRow(prompt, reply, None, 0.0) for prompt, reply in texts]
+        last = np.array([len(reply) - 1 for _, reply in texts])
+        before_end = self._token_values(rows)[np.arange(len(rows)), last]
+        return np.array(
+            [
+                above_mean(before_end[of_turn], record)
+                for of_turn, record in zip(places, records, strict=True)
+            ]
         )
 
     def after(

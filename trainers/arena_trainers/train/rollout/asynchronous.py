@@ -26,7 +26,14 @@ from safetensors.torch import load_file, save_file
 
 from arena_envs.extras import hide_library_warnings
 from arena_trainers.engines.settings import by_server
+from arena_trainers.engines.weights import PLAYERS, write_weights
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.processes import (
+    is_main_process,
+    num_processes,
+    patient_group,
+    raised_everywhere,
+)
 from arena_trainers.train.clock import Clock, Seconds, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import opponents
@@ -84,7 +91,7 @@ def job_player(
         games,
         Matching(games, args, accelerator, policy, clock, setup.agent),
         Tasks(games, args),
-        process=0,
+        process=accelerator.process_index,
         group_sizes=setup.group_sizes,
         clock=clock,
     )
@@ -183,7 +190,7 @@ class AsyncPlayer:
                 "asynchronous wants policies and an agent that pickle can send to another "
                 f"process, got others ({error}); define them at the top of a module"
             ) from error
-        if self.serves:
+        if self.serves and num_processes() == 1:  # else `play` does it, in all of them
             backend: Any = trainer.policy.backend  # a `TimedBackend`
             backend.before = self.settle
         self._per_step = int(self.args.generations_per_step)
@@ -194,13 +201,16 @@ class AsyncPlayer:
         # in flight
         self._jobs: deque[tuple[Job, futures.Future[FinishedJob]]] = deque()
         self._resumed: int | None = None  # version that plays what was in flight
+        self._versions: set[int] = set()  # whose weights are in the folder
         self._pool: Any = None
         self._play: Callable[[Job], FinishedJob]
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """The player lives in this context."""
-        shutil.rmtree(self.folder, ignore_errors=True)  # of a run that was killed
+        self._clear()  # of a run that was killed
+        if self.serves and num_processes() > 1:
+            patient_group(PLAYERS)
         self._pool = futures.ThreadPoolExecutor(1)
         try:
             with self._player() as self._play:
@@ -211,6 +221,13 @@ class AsyncPlayer:
             self._pool = None
             self._jobs.clear()
             if not self.serves:
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _clear(self) -> None:
+        """Empties the folder, which all processes share."""
+        self._versions.clear()
+        with raised_everywhere():
+            if is_main_process():
                 shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
@@ -275,6 +292,7 @@ class AsyncPlayer:
         """As `RolloutPlayer.play`; where the batch is trained, those after it are submitted."""
         player, clock = self.trainer.player, self.trainer.clock
         if not trains:
+            self.settle()
             played: PlayedBatch = player.play(starts, step, trains)
             return played
         with clock.part("environment"):
@@ -333,23 +351,35 @@ class AsyncPlayer:
 
     def _weights(self, version: int) -> Path:
         """The folder of a version, which is written if it is that of this moment."""
-        path, model = self.folder / f"step-{version}", self.trainer.policy.model
-        if not path.exists():
-            needed = {job.weights for job, _ in self._jobs}
-            needed.add(self.folder / f"step-{self._resumed}")  # not played yet
-            for old in {*self.folder.glob("step-*")} - needed:
-                shutil.rmtree(old)
-            if self.serves:
-                model.save_pretrained(path)
-            else:
-                path.mkdir(parents=True)
-                weights = {
-                    name: weight.detach()
-                    for name, weight in model.named_parameters()
-                    if weight.requires_grad
-                }
-                save_file(weights, path / WEIGHTS)
+        path = self.folder / f"step-{version}"
+        if version in self._versions:
+            return path
+        # the last is not played yet
+        needed = {job.version for job, _ in self._jobs} | {version, self._resumed}
+        accelerator, wrapped = self.trainer.accelerator, self.trainer.model_wrapped
+        # every process takes part, as several may hold a part of each weight
+        state = accelerator.get_state_dict(wrapped) if self.serves else {}
+        with raised_everywhere():
+            if accelerator.is_main_process:
+                for old in self._versions - needed:
+                    shutil.rmtree(self.folder / f"step-{old}")
+                self._write(path, state)
+        self._versions = self._versions & needed | {version}
         return path
+
+    def _write(self, path: Path, state: dict[str, torch.Tensor]) -> None:
+        """Writes the weights of this moment: those of `state`, or what another process lacks."""
+        model = self.trainer.policy.model
+        if self.serves:
+            write_weights(model, state, path)
+            return
+        path.mkdir(parents=True)
+        weights = {
+            name: weight.detach()
+            for name, weight in model.named_parameters()
+            if weight.requires_grad
+        }
+        save_file(weights, path / WEIGHTS)
 
     def measure(
         self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
@@ -375,4 +405,7 @@ class AsyncPlayer:
         """Has what was in flight at a checkpoint played again, when training goes on."""
         for path in (checkpoint / FOLDER).glob("step-*"):
             self._resumed = int(path.name.removeprefix("step-"))
-            shutil.copytree(path, self.folder / path.name)
+            self._versions.add(self._resumed)
+            with raised_everywhere():
+                if is_main_process():
+                    shutil.copytree(path, self.folder / path.name)

@@ -31,6 +31,7 @@ from arena_trainers.lm.backends.memory import (
 from arena_trainers.train.clock import Clock
 from arena_trainers.train.parts import ForwardLoop
 from arena_trainers.train.rows import TrainingRow
+from arena_trainers.train.score.blocks import attends_in_blocks, block_inputs
 from arena_trainers.train.score.kept import KeptActivations
 from arena_trainers.train.score.mismatch import MismatchCheck, ScoringMode
 from arena_trainers.train.score.packing import (
@@ -337,7 +338,11 @@ class Forward:
         self, model: Any, packed: list[PackedRow], compute_entropy: bool
     ) -> tuple[torch.Tensor, ...]:
         """Log-probabilities, entropies (or zeros) and values, if there is a head, float32[N, T]."""
-        inputs = model_inputs(packed, self.accelerator.device)
+        by_blocks = attends_in_blocks(self.inner(model), packed)
+        device = self.accelerator.device
+        inputs = model_inputs(packed, device, with_mask=not by_blocks)
+        if by_blocks:
+            inputs |= block_inputs(packed)
         tail = inputs["shift_labels"].shape[1]
         if self.trainer.learners is not None:
             model = self.trainer.learners.use(packed[0].learner, model)

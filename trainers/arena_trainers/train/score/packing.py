@@ -120,14 +120,22 @@ def _longest_beginnings(texts: Sequence[bytes]) -> dict[bytes, bytes | None]:
 
 
 def model_inputs(
-    packed: Sequence[PackedRow], device: torch.device | str = "cpu"
-) -> dict[str, torch.Tensor]:
+    packed: Sequence[PackedRow],
+    device: torch.device | str = "cpu",
+    *,
+    with_mask: bool = True,
+) -> dict[str, Any]:
     """The arguments of a forward pass over packed rows, on the device.
+
+    Args:
+        packed: the rows.
+        device: of the tensors.
+        with_mask: whether the layers attend by a mask.
 
     Returns:
         `input_ids` int64[N, L], with prompts on the left of a common column and branches on
         its right; `shift_labels` int64[N, T], the next tokens of the last T positions;
-        `attention_mask`; and `position_ids`, which begin behind the padding.
+        `attention_mask`, if it is wanted; and `position_ids`, which begin behind the padding.
     """
     head = max(len(row.prompt) for row in packed)
     tail = max(row.tail for row in packed)
@@ -158,18 +166,18 @@ def model_inputs(
     )
     part = columns(np.repeat(numbers, lengths), -1)  # 0 the prompt, k the branch k
     position_ids = columns(np.repeat(firsts, lengths) + places_within(lengths), 0)
+    inputs = {
+        "input_ids": columns(torch.cat(texts), 0),
+        "shift_labels": labels.view(len(packed), tail).to(device),
+        "position_ids": position_ids,
+    }
+    if not with_mask:
+        return inputs
     if any(len(row.branches) > 1 for row in packed):
         # positions of the prompt that are seen
         seen = columns(np.repeat(depths, lengths), head)
-        attention_mask = _attention_mask(part, position_ids, seen)
-    else:
-        attention_mask = (part >= 0).long()
-    return {
-        "input_ids": columns(torch.cat(texts), 0),
-        "shift_labels": labels.view(len(packed), tail).to(device),
-        "attention_mask": attention_mask,
-        "position_ids": position_ids,
-    }
+        return inputs | {"attention_mask": _attention_mask(part, position_ids, seen)}
+    return inputs | {"attention_mask": (part >= 0).long()}
 
 
 def places_within(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -74,19 +74,21 @@ def reference_logprobs(
                     prompt_ids, rows[i].completion_ids, None, 0.0
                 )
         batch = row_tensors(reference_rows, trainer)
-    model, learner_model = (
-        trainer.ref_model,
-        trainer.accelerator.unwrap_model(trainer.model),
-    )
+    model = trainer.ref_model
     with ExitStack() as stack:
         if model is None:  # the adapter was trained, and its base is the reference
+            learner_model = trainer.accelerator.unwrap_model(trainer.model)
             name = "ref" if "ref" in learner_model.peft_config else None
             stack.enter_context(use_adapter(learner_model, adapter_name=name))
             model = trainer.model
-        scores: torch.Tensor = trainer.forward.score(
-            model, *prompts_with_replies(batch), False
-        )[0]
-        return scores
+        ids, mask, width = prompts_with_replies(batch)
+
+        def score(ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            return trainer.forward.score(model, ids, mask, width, False).logprobs
+
+        if trainer.reference_memo is None:
+            return score(ids, mask)
+        return trainer.reference_memo.logprobs(ids, mask, width, score)
 
 
 def importance_ratio(

@@ -49,7 +49,6 @@ from arena_wrappers.policies.agents.by_name import agent_of as agent_of
 from arena_wrappers.policies.agents.by_name import agents as agents
 from arena_wrappers.policies.agents.by_name import load as load
 from arena_wrappers.policies.agents.policy import AgentPolicy as AgentPolicy
-from arena_wrappers.policies.agents.policy import AsyncAgentPolicy as AsyncAgentPolicy
 from arena_wrappers.policies.agents.protocol import JUDGE as JUDGE
 from arena_wrappers.policies.agents.protocol import MAX_CALLS as MAX_CALLS
 from arena_wrappers.policies.agents.protocol import Agent as Agent

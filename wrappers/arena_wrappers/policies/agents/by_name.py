@@ -15,7 +15,7 @@ from arena_wrappers.policies.agents.built_in import (
     tree_search,
     verify,
 )
-from arena_wrappers.policies.agents.policy import AgentPolicy, AsyncAgentPolicy
+from arena_wrappers.policies.agents.policy import AgentPolicy
 from arena_wrappers.policies.agents.protocol import Asks
 from arena_wrappers.policies.agents.scoring import scorers
 from arena_wrappers.policies.agents.tool_use import tools
@@ -113,7 +113,4 @@ def load(
         role: make(str(policy_spec)) for role, policy_spec in role_specs.items()
     }
     models: Policy | Mapping[str, Policy] = make(policy) if policy else policy_of_role
-    all_models = policy_of_role.values() if policy_of_role else [models]
-    is_async = any(hasattr(model, "act_async") for model in all_models)
-    kind = AsyncAgentPolicy if is_async else AgentPolicy
-    return kind(agent_function, models, spec, **options)
+    return AgentPolicy(agent_function, models, spec, **options)

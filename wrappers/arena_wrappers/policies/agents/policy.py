@@ -1,7 +1,8 @@
 """`AgentPolicy`: plays an agent, whose turn takes several calls of models."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any
@@ -20,6 +21,7 @@ from arena_wrappers.policies.protocol import (
     Reply,
     TurnRequest,
     forget_episodes,
+    is_async,
     own_prompt,
     turn_seed,
 )
@@ -101,29 +103,41 @@ class AgentPolicy:
                 turn.advance()
         return [turn.reply() for turn in turns]
 
+    @property
+    def act_async(
+        self,
+    ) -> Callable[[TurnRequest, float | None], Awaitable[Reply]] | None:
+        """As `AsyncPolicy.act_async`, if a role has a model with it; else None."""
+        return self._act_async if any(map(is_async, self.models.values())) else None
+
+    async def _act_async(
+        self, request: TurnRequest, timeout: float | None = None
+    ) -> Reply:
+        """The reply to one request; `timeout` holds for each call of a model."""
+        turn = _AgentTurn(self, request)
+        while calls := turn.calls():
+            tasks = [
+                asyncio.ensure_future(self._answer(turn, i, timeout)) for _, i in calls
+            ]
+            try:
+                replies = await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:  # of a call that another one's failure has ended
+                    task.cancel()
+            turn.answers = dict(enumerate(replies))
+            turn.advance()
+        return turn.reply()
+
+    async def _answer(self, turn: "_AgentTurn", i: int, timeout: float | None) -> Reply:
+        """The reply of a role's model to one of the calls of a turn."""
+        model, request = self.models[turn.pending[i].role], turn.request_of(i)
+        if is_async(model):
+            return await model.act_async(request, timeout)
+        return model.act([request])[0]
+
     def forget_episodes(self) -> None:
         for model in self.models.values():
             forget_episodes(model)
-
-
-class AsyncAgentPolicy(AgentPolicy):
-    """An `AgentPolicy` with a role that is an endpoint."""
-
-    async def act_async(
-        self, request: TurnRequest, timeout: float | None = None
-    ) -> Reply:
-        """As `AsyncPolicy.act_async`; `timeout` holds for each call of a model."""
-        turn = _AgentTurn(self, request)
-        while calls := turn.calls():
-            for _, i in calls:
-                model: Any = self.models[turn.pending[i].role]
-                call_request = turn.request_of(i)
-                if hasattr(model, "act_async"):
-                    turn.answers[i] = await model.act_async(call_request, timeout)
-                else:
-                    turn.answers[i] = model.act([call_request])[0]
-            turn.advance()
-        return turn.reply()
 
 
 class _AgentTurn:

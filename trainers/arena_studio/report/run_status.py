@@ -1,0 +1,179 @@
+"""Where a run stands: its step, the time left, the latest figures, memory and warnings."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from arena_envs.checks import is_number
+from arena_studio.report.collapse import CollapseLimits
+from arena_studio.report.run_files import METRICS_FILE, metric_records
+from arena_studio.report.tables import number_cell
+
+RESULTS = "results.json"  # a run writes it at its end
+FIGURES = {  # by metric, the words of a figure; others are in the charts
+    "arena/nash_conv": "NashConv",
+    "arena/legal_rate": "legal replies",
+    "reward": "reward",
+    "entropy": "entropy",
+    "kl": "KL",
+    "loss": "loss",
+    "arena/episodes_per_second": "episodes/s",
+}
+MAX_WARNINGS = 5  # latest ones that are shown
+GIB = 2**30
+
+
+class RunStatus(NamedTuple):
+    """Where a run stands.
+
+    Attributes:
+        name: of its folder.
+        step: of the last log; 0 before the first.
+        max_steps: of the training; None if its configuration does not say.
+        seconds_left: by the mean time of a step so far; None if nobody knows.
+        silence: seconds since the last log.
+        has_ended: whether it wrote its results.
+        figures: name and value of the latest figures.
+        warnings: the latest warnings of collapse, each with its step.
+    """
+
+    name: str
+    step: int
+    max_steps: int | None
+    seconds_left: float | None
+    silence: float
+    has_ended: bool
+    figures: Sequence[tuple[str, str]]
+    warnings: Sequence[str]
+
+
+def run_status(folder: Path, now: float | None = None) -> RunStatus:
+    """Where the run of a folder stands.
+
+    Args:
+        folder: of the run; it may have logged nothing yet.
+        now: seconds since 1970; None for this moment.
+    """
+    metrics_file, config_file = folder / METRICS_FILE, folder / "config.yaml"
+    records = metric_records(metrics_file)[0] if metrics_file.is_file() else []
+    step = max((record["step"] for record in records), default=0)
+    max_steps = _max_steps(config_file)
+    has_ended = (folder / RESULTS).is_file()
+    now = time.time() if now is None else now
+    logged = metrics_file.stat().st_mtime if records else now
+    seconds_left = None
+    if has_ended:
+        seconds_left = 0.0
+    elif step and max_steps is not None and config_file.is_file():
+        # a run writes its configuration when it starts, also when it goes on
+        seconds_per_step = max(logged - config_file.stat().st_mtime, 0.0) / step
+        seconds_left = max((max_steps - step) * seconds_per_step - (now - logged), 0.0)
+    latest: dict[str, Any] = {}
+    for record in records:
+        latest |= record
+    return RunStatus(
+        name=folder.absolute().name,
+        step=step,
+        max_steps=max_steps,
+        seconds_left=seconds_left,
+        silence=now - logged,
+        has_ended=has_ended,
+        figures=[
+            (words, number_cell(latest[name]))
+            for name, words in FIGURES.items()
+            if is_number(latest.get(name))
+        ],
+        warnings=_warnings(records)[-MAX_WARNINGS:],
+    )
+
+
+def _max_steps(config_file: Path) -> int | None:
+    """The optimizer steps of a run; None if its configuration does not say."""
+    try:
+        settings = yaml.safe_load(config_file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError, yaml.YAMLError):
+        return None
+    max_steps = settings.get("max_steps") if isinstance(settings, dict) else None
+    return max_steps if type(max_steps) is int and max_steps > 0 else None
+
+
+def _warnings(records: Sequence[dict[str, Any]]) -> list[str]:
+    """The warnings of collapse in the logs of a run, which may be a stranger's."""
+    limits, warnings = CollapseLimits(), list[str]()
+    for record in records:
+        figures = {
+            name: value for name, value in record.items() if is_number(value)
+        }  # a text is no figure
+        warnings += [
+            f"step {record['step']}: {text}" for text in limits.new_warnings(figures)
+        ]
+    return warnings
+
+
+def clock(seconds: float) -> str:
+    """A time in words.
+
+    >>> clock(45), clock(600), clock(7_500)
+    ('45 s', '10 min', '2 h 5 min')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return (
+        f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+    )
+
+
+def status_lines(status: RunStatus) -> list[str]:
+    """A status as sentences."""
+    total = "" if status.max_steps is None else f" of {status.max_steps}"
+    if status.has_ended:
+        return [f"step {status.step}{total}; the run has ended", *status.warnings]
+    if not status.step:
+        return ["no step is logged yet", *status.warnings]
+    left = (
+        ""
+        if status.seconds_left is None
+        else f"; about {clock(status.seconds_left)} left"
+    )
+    lines = [f"step {status.step}{total}{left}; last log {clock(status.silence)} ago"]
+    if status.figures:
+        lines.append(", ".join(f"{name} {value}" for name, value in status.figures))
+    return [*lines, *(f"warning: {text}" for text in status.warnings)]
+
+
+def memory_lines() -> list[str]:
+    """The memory of this machine and of its GPUs; nothing where it is unknown."""
+    lines = []
+    try:
+        texts = dict(
+            line.split(":", 1)
+            for line in Path("/proc/meminfo").read_text().splitlines()
+        )
+        free, total = (
+            int(texts[name].split()[0]) * 1024 for name in ("MemAvailable", "MemTotal")
+        )
+        lines.append(f"memory: {free / GIB:.1f} of {total / GIB:.1f} GiB free")
+    except (OSError, KeyError, ValueError, IndexError):
+        pass  # another system than Linux
+    query = ["nvidia-smi", "--query-gpu=memory.free,memory.total"]
+    if shutil.which(query[0]):
+        try:
+            answer = subprocess.run(
+                [*query, "--format=csv,noheader,nounits"],
+                capture_output=True,
+                text=True,
+                timeout=5,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return lines
+        for place, line in enumerate(answer.stdout.splitlines()):
+            gpu_free, _, gpu_total = line.partition(", ")
+            lines.append(f"GPU {place}: {gpu_free} of {gpu_total} MiB free")
+    return lines
