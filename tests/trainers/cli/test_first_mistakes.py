@@ -92,6 +92,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         ("train nim --dry-run", "a game is an option: arena train --games nim"),
         ("train models/mine", "a model is an option: arena train --model models/mine"),
+        ("train --recipes foo", "want --recipes alone, which lists the recipes"),
         ("train --lr 1 --dry-run", "did you mean 'learning_rate'?"),
         ("train --batch_size 8 --dry-run", "did you mean 'episodes_per_step'?"),
         ("train --games nim kuhn_poker", "separate games by commas: --games"),

@@ -1,10 +1,12 @@
 """`arena train RECIPE --dry-run`: its arithmetic, its refusals, and that it writes nothing."""
 
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from arena_trainers.lm import adapters, lora_config
@@ -219,6 +221,19 @@ def test_what_is_refused_here_stands_below_the_plan(monkeypatch):
     text = " ".join(lines("qwen3-0.6b"))
     assert "no GPU was found" in text
     assert "'Qwen/Qwen3-0.6B' is not on this machine" in text
+
+
+def test_the_options_that_a_dry_run_advises_without_a_gpu_are_not_refused(monkeypatch):
+    monkeypatch.setattr("torch.accelerator.is_available", lambda: False)
+    (advice,) = re.findall(r"a CPU with (--.*)", " ".join(lines("marshal")))
+    words = shlex.split(advice.partition(" - ")[0])
+    assert "--vllm_mode" in words
+    values = {
+        name[2:]: yaml.safe_load(value)
+        for name, value in zip(words[::2], words[1::2], strict=True)
+    }
+    text = " ".join(lines("marshal", **values, model="tiny"))
+    assert text.endswith("refused on this machine - nothing")
 
 
 def test_passes_that_the_learners_cannot_share_are_refused_as_in_the_run():

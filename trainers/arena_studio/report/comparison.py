@@ -14,7 +14,6 @@ from arena_studio.report.tables import (
     NONE,
     TableCell,
     TextTable,
-    result_tables,
     source_link,
 )
 from arena_wrappers import without_lost
@@ -86,7 +85,7 @@ def compared_tables(runs: Sequence[RunFiles]) -> list[TextTable]:
     """The tables of results, in which the rows of all runs stand together."""
     tables_by_title: dict[str, list[tuple[str, TextTable]]] = {}
     for run in runs:
-        for table in result_tables(run.results):
+        for table in run.tables:
             tables_by_title.setdefault(table.title, []).append((run.name, table))
     return [_merge_tables(title, tables) for title, tables in tables_by_title.items()]
 

@@ -14,7 +14,7 @@ from arena_studio.report.episodes import (
     read_lines,
     shown_text,
 )
-from arena_studio.report.tables import FIELD_ERRORS, fact_table, result_tables
+from arena_studio.report.tables import FIELD_ERRORS, TextTable, facts, result_tables
 
 METRICS_FILE = "metrics.jsonl"
 STEP = re.compile(r"step-(\d+)\.jsonl")
@@ -40,6 +40,8 @@ class RunFiles(NamedTuple):
         left: number of lines of the files of episodes that are left out.
         bad: lines that cannot be read, by name of the file.
         missing: sentences on what the folder lacks.
+        tables: of `results`.
+        facts: name and value of what produced `results`.
     """
 
     name: str
@@ -51,6 +53,8 @@ class RunFiles(NamedTuple):
     left: int
     bad: Sequence[tuple[str, BadLine]]
     missing: Sequence[str]
+    tables: Sequence[TextTable]
+    facts: Sequence[tuple[str, str]]
 
 
 class EpisodeFile(NamedTuple):
@@ -141,7 +145,7 @@ def _run_files(
     metrics, bad_metrics = list[dict[str, Any]](), list[BadLine]()
     if (folder / METRICS_FILE).is_file():
         metrics, bad_metrics = metric_records(folder / METRICS_FILE)
-    results = _results(folder / "results.json")
+    results, tables, origin = _results(folder / "results.json")
     config = folder / "config.yaml"
     bad = [(METRICS_FILE, line) for line in bad_metrics]
     bad += [(file.name, line) for file in stored for line in file.bad]
@@ -175,6 +179,8 @@ def _run_files(
         left=num_lines - num_bad - len(episodes),
         bad=bad,
         missing=missing,
+        tables=tables,
+        facts=origin,
     )
 
 
@@ -196,14 +202,16 @@ def metric_records(path: Path) -> tuple[list[dict[str, Any]], list[BadLine]]:
     return records, bad
 
 
-def _results(path: Path) -> dict[str, Any]:
-    """The content of `results.json`; empty without the file.
+def _results(
+    path: Path,
+) -> tuple[dict[str, Any], list[TextTable], list[tuple[str, str]]]:
+    """The content of `results.json`, its tables and facts; empty without the file.
 
     Raises:
         ValueError: the file holds something else.
     """
     if not path.is_file():
-        return {}
+        return {}, [], []
     try:
         results = json.loads(path.read_bytes())
     except ValueError:
@@ -214,14 +222,12 @@ def _results(path: Path) -> dict[str, Any]:
             "the rest of the run"
         )
     try:
-        result_tables(results)
-        fact_table({"": results})
+        return results, result_tables(results), facts(results)
     except (*FIELD_ERRORS, ValueError) as error:
         raise ValueError(
             f"{str(path)!r} does not hold the results of this version ({error!r}); remove the file, "
             "and the report shows the rest of the run"
         ) from error
-    return results
 
 
 def _files_of_episodes(folder: Path) -> Iterable[StepFile]:

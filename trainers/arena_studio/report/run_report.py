@@ -19,7 +19,7 @@ from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import RunFiles, read_runs
 from arena_studio.report.run_status import RESULTS
-from arena_studio.report.tables import fact_table, result_tables, source_link
+from arena_studio.report.tables import fact_table, source_link
 from arena_wrappers.records import write_whole
 
 MIN_LETTERS = 3  # of the name of a figure
@@ -47,7 +47,7 @@ def report_page(
     is_one = len(runs) == 1
     named_runs = list(runs) if is_one else name_sources(runs)
     starts = None if is_one else start_table(named_runs)
-    tables = result_tables(runs[0].results) if is_one else compared_tables(named_runs)
+    tables = list(runs[0].tables) if is_one else compared_tables(named_runs)
     if not is_one and (settings := setting_table(named_runs)).rows:
         tables.append(settings)
     episodes = [line for run in named_runs for line in run.episodes]
@@ -83,7 +83,7 @@ def report_page(
             for run in named_runs
             if run.results.get("command")
         ],
-        facts=fact_table({run.name: run.results for run in named_runs}),
+        facts=fact_table({run.name: run.facts for run in named_runs}),
         configs=[(run.name, run.config) for run in named_runs if run.config],
         charts=_charts(named_runs),
         sources=[_sources(run, named_runs) for run in named_runs if run.episodes],

@@ -78,13 +78,13 @@ def source_link(source: str) -> str:
     return f"#{urlencode({'from': source})}"
 
 
-def fact_table(runs: Mapping[str, Mapping[str, Any]]) -> TextTable:
+def fact_table(runs: Mapping[str, Sequence[tuple[str, str]]]) -> TextTable:
     """The origin of the results, a column for each run.
 
     Args:
-        runs: what `results.json` holds, by name of the run.
+        runs: the facts of each run by its name.
     """
-    columns = [dict(facts(results)) for results in runs.values()]
+    columns = [dict(run_facts) for run_facts in runs.values()]
     names = dict.fromkeys(name for column in columns for name in column)
     rows = [[name, *(column.get(name, NONE) for column in columns)] for name in names]
     return TextTable("", ["", *runs], rows)

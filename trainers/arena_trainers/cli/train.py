@@ -56,7 +56,13 @@ def train(
         with usage_errors():
             print_train_help(arguments)
         return
-    if arguments == [RECIPES]:
+    if RECIPES in arguments:
+        with usage_errors():
+            if arguments != [RECIPES]:
+                raise ValueError(
+                    f"want {RECIPES} alone, which lists the recipes, got "
+                    f"{shlex.join(arguments)!r}; a recipe comes first: arena train NAME"
+                )
         typer.echo(recipe_list())
         return
     is_main = os.environ.get("RANK", "0") == "0"

@@ -34,8 +34,12 @@ class PastSelves(BaseMatchmaker):
     max_live: int = 4
 
     def __post_init__(self) -> None:
-        shared = self.every, self.window, self.max_kept, self.max_live
-        self.history = History(*shared)
+        self.history = History(
+            every=self.every,
+            window=self.window,
+            max_kept=self.max_kept,
+            max_live=self.max_live,
+        )
 
     def snapshots(self, step: int) -> Sequence[int]:
         return self.history.steps(step)

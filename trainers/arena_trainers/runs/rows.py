@@ -262,11 +262,8 @@ class RowRun(Run):
 
     def make_trainer(self) -> None:
         """Makes the trainer with the callbacks that measure and write."""
-        player, kind, pad_id = (
-            self.player,
-            self.kind,
-            self.player.tokenizer.pad_token_id,
-        )
+        player, kind = self.player, self.kind
+        pad_id = player.tokenizer.pad_token_id
         if pad_id is None:
             pad_id = player.tokenizer.eos_token_id
         with adapter_errors(self.job):

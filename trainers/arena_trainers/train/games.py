@@ -247,10 +247,12 @@ def makers_of(args: "TurnGRPOConfig") -> dict[str, PolicyMaker]:
     from arena_trainers.lm.policy import LMPolicy
 
     def load(path: str) -> Policy:
-        own_sampling = read_prompt_file(prompt_folder(path))
-        sampling = own_sampling and {"batch_size": args.rollout_batch_size}
-        # the marks are those of the model that learns
-        sampling = sampling or {**args.sampling_options, "reasoning_marks": None}
+        # a prompt file says how its model samples; without one it samples as the learner
+        if read_prompt_file(prompt_folder(path)):
+            sampling: dict[str, Any] = {"batch_size": args.rollout_batch_size}
+        else:
+            # the marks of reasoning are those of the model that learns
+            sampling = {**args.sampling_options, "reasoning_marks": None}
         policy = LMPolicy.from_pretrained(path, device=args.device, **sampling)
         check_replies(args, policy)
         return policy

@@ -144,12 +144,24 @@ def plan_lines(
     )
     if not (args.use_cpu or torch.accelerator.is_available()):
         refused.append(
-            "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
-            "--use_vllm false"
+            "no GPU was found; a small model runs on a CPU with "
+            f"{' '.join(cpu_options(job, args))}"
         )
     lines += [*suite_table(games, job.model), "", "assumed", *_bullets(assumed), ""]
     lines += ["refused on this machine", *_bullets(refused or ["nothing"])]
     return lines, refused
+
+
+def cpu_options(job: JobConfig, args: Draft) -> list[str]:
+    """The options with which a run needs no GPU, also those that its recipe sets for a server."""
+    options = ["--use_cpu true", "--bf16 false", "--use_vllm false"]
+    if args.vllm_mode == "server":
+        options.append("--vllm_mode colocate")
+    if args.vllm_server_base_url is not None:
+        options.append("--vllm_server_base_url null")
+    if job.machine:
+        options.append("--machine '{}'")
+    return options
 
 
 def check_patience(settings: Mapping[str, Any]) -> None:
