@@ -114,7 +114,9 @@ def test_the_orders_of_a_pair_play_the_same_deals(process, monkeypatch):
 
     main = process(0)
     main.accelerator.num_processes = 1
-    main.games.plans = [SimpleNamespace(name="g", seats=None, is_matched=True, env_fn=None)]
+    main.games.plans = [
+        SimpleNamespace(name="g", seats=None, is_matched=True, env_fn=None)
+    ]
     made = main.games.matchmaker
     made.matches = lambda step: [Match("g", pair, 3) for pair in [*pairs, pairs[0]]]
     monkeypatch.setattr(matching, "play_plans", note)

@@ -294,6 +294,9 @@ class Forward:
             longest_prompt = max(len(row.prompt) for row in chunk)
             longest_tail = max(row.tail for row in chunk)
             sizes.append(len(chunk) * (longest_prompt + longest_tail))
+        # layers that run again in the backward pass would read the adapter of another learner
+        learners = {packed.learner for chunk in chunks for packed in chunk}
+        mixes_adapters = len(learners) > 1 and self.trainer.args.gradient_checkpointing
         if torch.is_grad_enabled():
             self.kept.begin()
         for i, chunk in enumerate(chunks):
@@ -301,9 +304,10 @@ class Forward:
                 # Through the wrapper of a distributed run, once for each backward pass. Its
                 # backward comes first, so that its activations go before others come back.
                 scores = self._score_chunk(model, chunk, compute_entropy)
-            elif sum(sizes[i:]) <= self.max_tokens or self.kept.fits(
-                sizes[i], max(sizes)
-            ):  # the first: of several learners
+            elif not mixes_adapters and (
+                sum(sizes[i:]) <= self.max_tokens  # of several learners
+                or self.kept.fits(sizes[i], max(sizes))
+            ):
                 scores = self._score_chunk(inner, chunk, compute_entropy)
             else:
                 scores = checkpoint(
