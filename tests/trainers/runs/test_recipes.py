@@ -91,6 +91,7 @@ def test_a_recipe_trains_three_steps_of_a_tiny_model(name, tmp_path, monkeypatch
     recipe = load_recipe(name)
     if name == "marshal":  # on a CPU, in one process
         options |= {"machine": "{}", "use_vllm": "false", "vllm_mode": "colocate"}
+        options["num_starts"] = 8
     if "steps_per_generation" in recipe:
         options["steps_per_generation"] = 2
     if len(recipe["games"]) > 1:

@@ -243,7 +243,7 @@ def test_mixed_games_keep_their_credit_apart(make_trainer):
 @pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_a_start_that_comes_again_is_played_anew(make_trainer):
     """The same deal and the same weights, and other choices in every generation."""
-    trainer = make_trainer(num_starts=1)
+    trainer = make_trainer(num_starts=1, num_generations=8)
     first, again = [], []
     for found in (first, again):
         generated(trainer)
@@ -251,6 +251,12 @@ def test_a_start_that_comes_again_is_played_anew(make_trainer):
             found.append((episode.actions[:2], [turn.reply for turn in episode.turns]))
     assert [deal for deal, _ in first] == [deal for deal, _ in again]
     assert [replies for _, replies in first] != [replies for _, replies in again]
+
+
+def test_fewer_starts_than_a_batch_has_are_refused(make_trainer):
+    """They would make a run of no step."""
+    with pytest.raises(ValueError, match=r"num_starts of at least 2.* got 1"):
+        make_trainer(num_starts=1, num_generations=2, episodes_per_step=4)
 
 
 def test_language_model_opponents_without_options_sample_as_the_learner(
