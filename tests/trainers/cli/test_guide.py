@@ -71,9 +71,9 @@ def test_other_pages_are_right_up_to_the_training(
 ) -> None:
     pytest.importorskip("pyspiel")
     done = planned(
-        commands("measure", "behaviour", "rewards", "improve", "credit/check"),
+        commands("measure", "behaviour", "rewards", "credit/check"),
         folder,
         arena_here,
     )
     assert done.count("train") == 5
-    assert {"eval", "compare", "bench", "improve"} <= {*done}
+    assert {"eval", "compare", "bench"} <= {*done}
