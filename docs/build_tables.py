@@ -27,7 +27,7 @@ OF_SNAPSHOTS = (
     "window",
     "max_kept",
     "max_live",
-)  # training.md explains them once
+)  # appendix/training.md explains them once
 _NAME = r"(?:[A-Z][\w-]*|i[A-Z]\w*)(?:'s)?"  # of a method, such as "Optima's iSFT"
 _SOURCE = re.compile(rf"({_NAME}(?: {_NAME})*)\s+\((https://arxiv\.org/abs/[\d.]+)\)")
 
@@ -106,16 +106,20 @@ def _default(value: object) -> str:
 
 
 TABLES: tuple[tuple[str, str, Callable[[], Iterator[str]]], ...] = (
-    ("data.md", "selectors", selector_rows),
+    ("appendix/data.md", "selectors", selector_rows),
     (
-        "training.md",
+        "appendix/training.md",
         "matchmakers",
         lambda: plugin_rows(
             matchmakers, "who plays the model that learns", OF_SNAPSHOTS
         ),
     ),
-    ("training.md", "curricula", lambda: plugin_rows(curricula, "games and lengths")),
-    ("training.md", "critics", lambda: plugin_rows(critics, "values")),
+    (
+        "appendix/training.md",
+        "curricula",
+        lambda: plugin_rows(curricula, "games and lengths"),
+    ),
+    ("appendix/training.md", "critics", lambda: plugin_rows(critics, "values")),
 )
 
 

@@ -304,7 +304,9 @@ def twin(name: AnyTree | str) -> Any:
         game = imported(name, "a class of a game")() if is_class else make_game(name)
     if not hasattr(game, "initial_state"):
         want = "a game with explicit states, got an environment"
-        raise ValueError(f"want {want}, {game!r}: wrap it, as docs/howto.md does")
+        raise ValueError(
+            f"want {want}, {game!r}: wrap it, as docs/credit/check.md does"
+        )
     return game
 
 

@@ -1,4 +1,4 @@
-"""The commands of docs/howto.md: the guide to a game of one's own, and the other how-tos.
+"""The commands of pages of the docs: the guides to a game of one's own, and others.
 
 `make blocks` runs them with their trainings.
 """
@@ -16,11 +16,11 @@ import pytest
 ROOT = Path(__file__).parents[3]
 
 
-def guide(start: str = "## A game with hidden", end: str = "## Train on two") -> str:
-    """The commands of a part of the page, as a shell script."""
-    page = (ROOT / "docs" / "howto.md").read_text(encoding="utf-8")
-    part = page[page.index(start) : page.index(end) if end else None]
-    return "\n".join(re.findall(r"```sh\n(.*?)```", part, re.DOTALL))
+def commands(*names: str) -> str:
+    """The commands of pages that a reader can run, as a shell script."""
+    blocks = runpy.run_path(str(ROOT / "tests/packaging/check_docs.py"))["blocks"]
+    pages = [block for name in names for block in blocks(f"docs/{name}.md")]
+    return "\n".join(b.code for b in pages if b.runs and b.language == "sh")
 
 
 @pytest.fixture
@@ -59,17 +59,21 @@ def planned(script: str, folder: Path, arena_here: Any) -> list[str]:
 
 
 def test_the_guide_is_right_up_to_the_training(folder: Path, arena_here: Any) -> None:
-    done = planned(guide(), folder, arena_here)
+    done = planned(commands("own-game", "talk"), folder, arena_here)
     assert (done.count("new-game"), done.count("train")) == (2, 2)
     for name in ("high_card", "card_talk"):
         assert runpy.run_path(str(folder / f"test_{name}.py"))
 
 
 @pytest.mark.slow
-def test_other_how_tos_are_right_up_to_the_training(
+def test_other_pages_are_right_up_to_the_training(
     folder: Path, arena_here: Any
 ) -> None:
     pytest.importorskip("pyspiel")
-    done = planned(guide("## Train on two", ""), folder, arena_here)
-    assert done.count("train") == 7
-    assert {"eval", "tournament", "audit"} <= {*done}
+    done = planned(
+        commands("measure", "behaviour", "rewards", "credit/check"),
+        folder,
+        arena_here,
+    )
+    assert done.count("train") == 5
+    assert {"eval", "compare", "bench"} <= {*done}

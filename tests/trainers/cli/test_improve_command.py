@@ -17,9 +17,9 @@ endpoint_of = runpy.run_path(str(ROOT / "tests" / "endpoint.py"))
 
 @pytest.fixture
 def player(tmp_path, monkeypatch):
-    """A folder with the player of docs/howto.md; the commands of its section."""
-    page = (ROOT / "docs" / "howto.md").read_text(encoding="utf-8")
-    script = re.search(r"## A better text.*?```sh\n(.*?)```", page, re.DOTALL)[1]
+    """A folder with the player of docs/improve.md; the commands of its section."""
+    page = (ROOT / "docs" / "improve.md").read_text(encoding="utf-8")
+    script = re.search(r"```sh\n(.*?)```", page, re.DOTALL)[1]
     name, text, commands = re.search(
         r"cat > (\S+) <<'END'\n(.*?)END\n(.*)", script, re.DOTALL
     ).groups()
@@ -146,7 +146,7 @@ def test_a_folder_with_other_things_is_refused(tmp_path, arena_here) -> None:
 
 
 def test_two_roles_improve_in_turn(tmp_path, monkeypatch, arena_here):
-    page = (ROOT / "docs" / "howto.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "improve.md").read_text(encoding="utf-8")
     name, text = re.search(
         r"cat > (my_player.py) <<'END'\n(.*?)END\n", page, re.S
     ).groups()

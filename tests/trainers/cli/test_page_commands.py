@@ -1,4 +1,4 @@
-"""The commands of some sections of docs/howto.md do what their text says."""
+"""The commands of some sections of the docs do what their text says."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-HOWTO = Path(__file__).parents[3] / "docs" / "howto.md"
-Commands = Callable[[str], list[list[str]]]
+DOCS = Path(__file__).parents[3] / "docs"
+Commands = Callable[[str, str], list[list[str]]]
 
 
 @pytest.fixture
@@ -20,13 +20,13 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Comman
     before = set(sys.modules)
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def read(title: str) -> list[list[str]]:
-        page = HOWTO.read_text(encoding="utf-8")
+    def read(name: str, title: str) -> list[list[str]]:
+        page = (DOCS / name).read_text(encoding="utf-8")
         section = re.search(rf"## {re.escape(title)}\n.*?```sh\n(.*?)```", page, re.S)
         assert section, title
         heredoc = re.compile(r"cat > (\S+) <<'END'\n(.*?)END\n", re.S)
-        for name, text in heredoc.findall(section[1]):
-            (tmp_path / name).write_text(text)
+        for file, text in heredoc.findall(section[1]):
+            (tmp_path / file).write_text(text)
         lines = heredoc.sub("", section[1]).replace("\\\n", " ").splitlines()
         return [shlex.split(line, comments=True)[1:] for line in lines if line]
 
@@ -39,7 +39,9 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Comman
 def test_the_order_of_actions_is_worth_what_a_reader_of_the_first_one_loses(
     commands: Commands, tmp_path: Path, arena_here: Any
 ) -> None:
-    compare, evaluate = commands("Does the order of the listed actions matter?")
+    compare, evaluate = commands(
+        "behaviour.md", "Does the order of the listed actions matter?"
+    )
     done = arena_here(*compare, "-n", "60", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)
@@ -61,7 +63,9 @@ def test_the_order_of_actions_is_worth_what_a_reader_of_the_first_one_loses(
 def test_a_gambit_file_is_shown_solved_and_played(
     commands: Commands, tmp_path: Path, arena_here: Any
 ) -> None:
-    show, pennies, entry, evaluate = commands("A game from a Gambit file")
+    show, pennies, entry, evaluate = commands(
+        "own-game.md", "A game from a Gambit file"
+    )
     for command, text in (
         (show, "Node 0 is player_0 at its decision 1: heads to node 1"),
         (evaluate, '"game": "tree-v0"'),
