@@ -29,7 +29,9 @@ text of its information set; where all information sets are single nodes, it see
 happened. Payoffs are paid at the end. Players must have perfect recall.
 """
 
+import re
 import tomllib
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,6 +66,8 @@ FOLDER = Path(__file__).with_name("trees")
 KEYS = ("rules", "roles", "sets", "outcomes")
 MAX_LISTED = 100  # nodes of a tree that players read without rules of the file
 MAX_TEXT = 5_000  # characters of a text in a TOML file
+# a key of many parts, for which tomllib takes the square of their number
+LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){20}""")
 
 
 class Texts(NamedTuple):
@@ -186,7 +190,8 @@ class Tree(BaseGame[int, int]):
         node = self.form.nodes[state]
         if node.kind != CHANCE_KIND:
             return ()
-        return [*enumerate(self.form.choices[node.seat, node.set].chances)]
+        chances = self.form.choices[node.seat, node.set].chances
+        return [(outcome, p) for outcome, p in enumerate(chances) if p > 0]
 
     def legal_actions(self, state: int) -> Sequence[int]:
         node = self.form.nodes[state]
@@ -225,10 +230,24 @@ class Tree(BaseGame[int, int]):
         if node.kind == END_KIND:
             parts += [self._outcome_text(node), over_text(node.payoffs[seat])]
         elif node.seat == seat:
-            default = f'You are at "{node.name}".' if node.name else ""
-            text = self._texts.sets.get(f"{seat + 1}.{node.set}", default)
-            parts += [text or f"You are at your decision {node.set}.", "Your turn."]
+            parts += [self._set_texts[seat, node.set], "Your turn."]
         return " ".join(part for part in parts if part)
+
+    @cached_property
+    def _set_texts(self) -> Mapping[tuple[int, int], str]:
+        """What a seat reads at each of its information sets; no two texts of a seat are equal."""
+        texts: dict[tuple[int, int], str] = {}
+        for (seat, number), choices in self.form.choices.items():
+            default = f'You are at "{choices.name}".' if choices.name else ""
+            text = self._texts.sets.get(f"{seat + 1}.{number}", default)
+            texts[seat, number] = text or f"You are at your decision {number}."
+        nums = Counter((seat, text) for (seat, _), text in texts.items())
+        return {
+            (seat, number): text
+            if nums[seat, text] == 1
+            else f"{text} It is your decision {number}."
+            for (seat, number), text in texts.items()
+        }
 
     def _outcome_text(self, node: Node) -> str:
         return self._texts.outcomes.get(str(node.outcome), "")
@@ -313,6 +332,10 @@ def _read_texts(content: str, source: str, form: Extensive) -> Texts:
     if len(content) > MAX_CHARACTERS:
         raise ValueError(
             f"want at most {MAX_CHARACTERS:,} characters in {source}, got more"
+        )
+    if long_key := LONG_KEY.search(content):
+        raise ValueError(
+            f"want keys of one or two parts in {source}, got {long_key[0]!r:.60}"
         )
     try:
         document = tomllib.loads(content)

@@ -318,6 +318,23 @@ def test_slopes_of_groups_by_hand():
     np.testing.assert_allclose(got, [4 / 3 * np.repeat([1, -1], 3) * surprise])
 
 
+def test_slopes_of_groups_do_not_see_whether_the_own_episode_goes_on():
+    """A group of six; with and without a seventh row, of the fold that is left out.
+
+    The rows of large values have no surprise, so that the least variance holds.
+    """
+    surprise = np.array([1.0, -1, 0, 0, 0, 0])
+    values, weights = np.array([0.1, -0.1, 5, -5, 5, -5]), []
+    for num in (6, 7):
+        x, y = (np.resize([*column, 0], num) for column in (surprise, values))
+        block = one_fold(num, [0], [0] * num)
+        block.training[0, 6:] = 0
+        slopes = slope_module.GroupSlopes(x[:, None], 1, ALWAYS)
+        slopes.explain(y[None], x[:, None], np.zeros((num, 1)), block)
+        weights.append([slopes.pairs, slopes.weight, slopes.square])
+    np.testing.assert_array_equal(*weights)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["control_variates", with_slopes])
 def test_self_play_of_two_seats_that_move_in_turn_is_unbiased(estimator):

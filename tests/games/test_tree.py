@@ -141,6 +141,7 @@ def test_a_file_of_yours_is_read_with_its_texts(
             HEAD + "".join(f'c "" {n + 1} {{ "a" 1 }} 0\n' for n in range(300)),
             "line 203: want at most 20,000 nodes, 200 on a way",
         ),
+        (HEAD + f'"{5_001 * "x"}"', "line 2: want a comment of at most 5000"),
         (HEAD + 't "\x1b[2J" 1 { 1 1 }', "line 2: want the name of a node"),
         (MATCHING.replace("1", "0"), "want a player from 1 to 2"),
     ],
@@ -163,6 +164,7 @@ def test_a_malformed_file_is_refused_with_its_line(
         ("roles = ['a']", "a list of 2 texts"),
         ("rules = 3", "want rules in"),
         ("a = " + "[" * 5000, "want TOML in"),
+        (".".join(["a"] * 20_000) + " = 1", "want keys of one or two parts"),
     ],
 )
 def test_malformed_texts_are_refused(toml: str, message: str, tmp_path: Path) -> None:
@@ -170,6 +172,45 @@ def test_malformed_texts_are_refused(toml: str, message: str, tmp_path: Path) ->
     (tmp_path / "bad.toml").write_text(toml)
     with pytest.raises(ValueError, match=re.escape(message)):
         make_game("tree", file=str(tmp_path / "bad.efg"))
+
+
+HIDDEN = (
+    HEAD
+    + """c "" 1 { "left" 1/2 "right" 1/2 "never" 0 } 0
+p "" 1 1 "here" { "left" "right" } 0
+t "" 1 { 1, -1 }
+t "" 2 { -1 1 }
+p "" 1 2 "here" { "left" "right" } 0
+p "" 2 1 { "left" "right" } 0
+t "" 1
+t "" 2
+p "" 2 1 0
+t "" 1
+t "" 2
+t "" 1
+"""
+)
+
+
+@pytest.mark.parametrize("toml", ["", "[sets]\n'1.1' = 'same'\n'1.2' = 'same'"])
+def test_a_seat_can_tell_its_sets_apart_also_where_names_or_texts_are_equal(
+    tmp_path: Path, toml: str, check_contract: Any
+) -> None:
+    (tmp_path / "mine.efg").write_text(HIDDEN)
+    (tmp_path / "mine.toml").write_text(toml)
+    game = make_game("tree", file=str(tmp_path / "mine.efg"))
+    check_contract(game)
+    assert game.information_state(1, 0) != game.information_state(4, 0)
+    assert game.observe(1, 0) != game.observe(4, 0)
+
+
+def test_an_outcome_of_chance_that_never_comes_is_left_out(
+    tmp_path: Path, check_contract: Any
+) -> None:
+    (tmp_path / "mine.efg").write_text(HIDDEN)
+    game = make_game("tree", file=str(tmp_path / "mine.efg"))
+    check_contract(game)
+    assert game.chance_outcomes(0) == [(0, 0.5), (1, 0.5)]
 
 
 def test_control_tokens_of_a_file_are_broken(tmp_path: Path) -> None:

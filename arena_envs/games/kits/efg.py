@@ -28,6 +28,7 @@ MAX_CHARACTERS = 2_000_000  # of a file
 MAX_NODES = 20_000
 MAX_DEPTH = 200
 MAX_NAME = 200  # characters
+MAX_COMMENT = 5_000  # characters; players of a large tree read it
 MAX_PLAYERS = 10
 MAX_PAYOFF = 1e9
 TOKEN = re.compile(
@@ -171,7 +172,7 @@ class _Reader:
         if token.kind != "string":
             raise self._error(f"{what} in quotation marks", token.text)
         text = " ".join(re.sub(r"\\(.)", r"\1", token.text[1:-1], flags=re.S).split())
-        limit = MAX_CHARACTERS if what == "a comment" else MAX_NAME
+        limit = MAX_COMMENT if what == "a comment" else MAX_NAME
         if len(text) > limit or not text.isascii() or not text.isprintable():
             raise self._error(f"{what} of at most {limit} characters of ASCII", text)
         return break_markup(text)

@@ -78,6 +78,9 @@ def test_a_folder_an_id_and_a_url_are_policies(tmp_path) -> None:
 
     class Models(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if not models:
+                self.wfile.write(b"no line of HTTP\r\n\r\n")
+                return
             body = json.dumps({"data": models}).encode()
             self.send_response(200)
             self.end_headers()
@@ -95,6 +98,9 @@ def test_a_folder_an_id_and_a_url_are_policies(tmp_path) -> None:
         as_policy_string(url)
     models[:] = [{"id": "only"}, {"id": "second"}]
     with pytest.raises(ValueError, match="serves 2: only, second; write api:MODEL@"):
+        as_policy_string(url)
+    models.clear()
+    with pytest.raises(ValueError, match="does not list any"):
         as_policy_string(url)
     server.shutdown()
     server.server_close()

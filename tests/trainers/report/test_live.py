@@ -10,7 +10,9 @@ pytest.importorskip("starlette", reason="starlette is not installed: extra web")
 
 from starlette.testclient import TestClient
 
+from arena_studio.report import run_status as status_module
 from arena_studio.report.live import LiveReport, make_live_app
+from arena_studio.report.run_files import metric_records
 from arena_studio.report.run_status import run_status, status_lines
 
 HOSTILE = "<script>alert(1)</script>"
@@ -100,6 +102,44 @@ def test_a_strangers_texts_are_no_markup(run, client) -> None:
     (run / "config.yaml").write_text(f"model: {HOSTILE}\n")
     log(run, 1, **{f"arena/{HOSTILE}/player_0/return": 0.5})
     assert HOSTILE not in client.get("/").text
+
+
+@pytest.mark.parametrize(
+    ("metrics", "config"),
+    [
+        pytest.param('{"step": 1' + 400 * "0" + "}", "", id="step"),
+        pytest.param('{"step": 1, "loss": 1' + 400 * "0" + "}", "", id="figure"),
+        pytest.param('{"step": -5}', "", id="negative"),
+        pytest.param('{"step": 1}', "max_steps: 1" + 400 * "0", id="max_steps"),
+        pytest.param('{"step": 1}', "max_steps: 2026-99-99", id="date"),
+        pytest.param('{"step": 1}', 2_000 * "[", id="nested"),
+        pytest.param('{"step": 1}', "max_steps: \udcff", id="no UTF-8"),
+    ],
+)
+def test_a_strangers_numbers_and_nests_are_left_out(
+    run, client, metrics, config
+) -> None:
+    (run / "config.yaml").write_text(config, "utf-8", "surrogateescape")
+    (run / "metrics.jsonl").write_text(metrics + "\n")
+    status = run_status(run)
+    assert (status.max_steps, status.seconds_left) == (None, None)
+    assert status.step in (0, 1)
+    assert client.get("/").status_code == 200
+
+
+def test_logs_are_read_anew_only_where_they_changed(run, monkeypatch) -> None:
+    reads = list[object]()
+
+    def recorded(path):
+        reads.append(path)
+        return metric_records(path)
+
+    monkeypatch.setattr(status_module, "metric_records", recorded)
+    log(run, 1)
+    assert [run_status(run).step, run_status(run).step] == [1, 1]
+    log(run, 2)
+    assert run_status(run).step == 2
+    assert len(reads) == 2
 
 
 def test_the_terminal_and_a_pipe_show_the_same_sentences(run, arena_here) -> None:

@@ -376,7 +376,9 @@ class GroupSlopes:
             return (of_rows - mean[:, group]) * training
 
         off = centred(values)
-        floor = SMALL_ERROR * np.maximum((off**2).mean(1), LEAST_ERROR)
+        # of the rows of the regression: how many there are in all tells whether the own episode goes on
+        square_off = (off**2).sum(1) / np.maximum(size.sum(1), 1)
+        floor = SMALL_ERROR * np.maximum(square_off, LEAST_ERROR)
         for i, unit in enumerate(self.unit):
             column = surprise[:, i] / unit
             x = centred(column)

@@ -21,6 +21,7 @@ STEP = re.compile(r"step-(\d+)\.jsonl")
 AFTER_TRAINING = "after training"
 EVALUATED = 8  # episodes of the evaluation for each group of a step
 MAX_TURNS = 4_000  # of a page; a turn takes up to 4 ms of CPU time
+MAX_DIGITS = 15  # of an integer
 MAX_RUNS = 6  # of a comparison; as many as colors of curves
 
 # step and path of a file of episodes; None for the evaluation
@@ -173,7 +174,7 @@ def _run_files(
         name=name,
         metrics=metrics,
         results=results,
-        config=config.read_text(encoding="utf-8") if config.is_file() else "",
+        config=config.read_text("utf-8", "replace") if config.is_file() else "",
         episodes=episodes,
         sources=sources,
         left=num_lines - num_bad - len(episodes),
@@ -191,15 +192,21 @@ def metric_records(path: Path) -> tuple[list[dict[str, Any]], list[BadLine]]:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = json.loads(line, parse_int=_int_or_float)
         except (ValueError, RecursionError):
             record = None
-        if isinstance(record, dict) and type(record.get("step")) is int:
+        step = record.get("step") if isinstance(record, dict) else None
+        if isinstance(record, dict) and type(step) is int and step >= 0:
             records.append(record)
         else:
             reason = "want a JSON object with its step"
             bad.append(BadLine(number, reason, shown_text(line)))
     return records, bad
+
+
+def _int_or_float(digits: str) -> int | float:
+    """An integer of a stranger's JSON; one that is too large for arithmetic with floats is a float."""
+    return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
 
 
 def _results(
@@ -213,8 +220,8 @@ def _results(
     if not path.is_file():
         return {}, [], []
     try:
-        results = json.loads(path.read_bytes())
-    except ValueError:
+        results = json.loads(path.read_bytes(), parse_int=_int_or_float)
+    except (ValueError, RecursionError):
         results = None
     if not isinstance(results, dict):
         raise ValueError(

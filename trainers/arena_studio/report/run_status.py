@@ -3,7 +3,8 @@
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,9 @@ FIGURES = {  # by metric, the words of a figure; others are in the charts
     "arena/episodes_per_second": "episodes/s",
 }
 MAX_WARNINGS = 5  # latest ones that are shown
+MAX_CONFIG = 100_000  # bytes of a configuration
+MAX_STEPS = 10**12
+KEPT = 32  # files whose content is remembered: each look at a run asks again
 GIB = 2**30
 
 
@@ -60,12 +64,15 @@ def run_status(folder: Path, now: float | None = None) -> RunStatus:
         now: seconds since 1970; None for this moment.
     """
     metrics_file, config_file = folder / METRICS_FILE, folder / "config.yaml"
-    records = metric_records(metrics_file)[0] if metrics_file.is_file() else []
-    step = max((record["step"] for record in records), default=0)
-    max_steps = _max_steps(config_file)
+    logs, max_steps = _Logs(0, {}, ()), None
+    if metrics_file.is_file():
+        logs = _read_logs(metrics_file, *_stamp(metrics_file))
+    if config_file.is_file():
+        max_steps = _max_steps(config_file, *_stamp(config_file))
+    step, latest = logs.step, logs.latest
     has_ended = (folder / RESULTS).is_file()
     now = time.time() if now is None else now
-    logged = metrics_file.stat().st_mtime if records else now
+    logged = metrics_file.stat().st_mtime if latest else now
     seconds_left = None
     if has_ended:
         seconds_left = 0.0
@@ -73,9 +80,6 @@ def run_status(folder: Path, now: float | None = None) -> RunStatus:
         # a run writes its configuration when it starts, also when it goes on
         seconds_per_step = max(logged - config_file.stat().st_mtime, 0.0) / step
         seconds_left = max((max_steps - step) * seconds_per_step - (now - logged), 0.0)
-    latest: dict[str, Any] = {}
-    for record in records:
-        latest |= record
     return RunStatus(
         name=folder.absolute().name,
         step=step,
@@ -88,18 +92,45 @@ def run_status(folder: Path, now: float | None = None) -> RunStatus:
             for name, words in FIGURES.items()
             if is_number(latest.get(name))
         ],
-        warnings=_warnings(records)[-MAX_WARNINGS:],
+        warnings=logs.warnings[-MAX_WARNINGS:],
     )
 
 
-def _max_steps(config_file: Path) -> int | None:
+class _Logs(NamedTuple):
+    """The last step of a run, the latest value of each metric, and the warnings."""
+
+    step: int
+    latest: Mapping[str, Any]
+    warnings: Sequence[str]
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Time and size of a file."""
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(KEPT)
+def _read_logs(metrics_file: Path, time_ns: int, size: int) -> _Logs:
+    """The logs of a run, read anew only where the time or the size of the file has changed."""
+    records, latest = metric_records(metrics_file)[0], dict[str, Any]()
+    for record in records:
+        latest |= record
+    step = max((record["step"] for record in records), default=0)
+    return _Logs(step, latest, _warnings(records))
+
+
+@lru_cache(KEPT)
+def _max_steps(config_file: Path, time_ns: int, size: int) -> int | None:
     """The optimizer steps of a run; None if its configuration does not say."""
+    if size > MAX_CONFIG:
+        return None
     try:
         settings = yaml.safe_load(config_file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeError, yaml.YAMLError):
-        return None
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        return None  # ValueError: such as the date 2026-99-99
     max_steps = settings.get("max_steps") if isinstance(settings, dict) else None
-    return max_steps if type(max_steps) is int and max_steps > 0 else None
+    return max_steps if type(max_steps) is int and 0 < max_steps < MAX_STEPS else None
 
 
 def _warnings(records: Sequence[dict[str, Any]]) -> list[str]:

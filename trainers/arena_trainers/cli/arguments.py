@@ -1,5 +1,6 @@
 """Values of arguments and options: games, parameters, lists, files to write."""
 
+import http.client
 import json
 import re
 import urllib.request
@@ -46,7 +47,14 @@ def _only_model(url: str) -> str:
         with urllib.request.urlopen(f"{url}/models", timeout=10) as answer:
             listing = json.loads(answer.read(MAX_LISTING))
         models = [str(model["id"]) for model in listing["data"]]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (
+        http.client.HTTPException,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        RecursionError,
+    ) as error:
         raise ValueError(
             f"want the name of a model, and {url}/models does not list any ({error}); {advice}"
         ) from error
