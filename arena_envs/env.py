@@ -158,13 +158,13 @@ class GameEnv(AECEnv[str, Any, Any]):
         return self._returns
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        return self.observation_spaces[self._known(agent)]
+        return self.observation_spaces[self._checked_agent(agent)]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        return self.action_spaces[self._known(agent)]
+        return self.action_spaces[self._checked_agent(agent)]
 
-    def _known(self, agent: str) -> str:
-        """The agent; raises ValueError if the game has no such one."""
+    def _checked_agent(self, agent: str) -> str:
+        """The agent; raises ValueError if the game has none of this name."""
         if agent not in self._seats:
             raise ValueError(
                 f"want an agent among {', '.join(self.possible_agents)}, got {agent!r:.80}"
@@ -284,7 +284,7 @@ class GameEnv(AECEnv[str, Any, Any]):
         self._end(self.terminations)
 
     def observe(self, agent: str) -> Any:
-        seat, is_live = self._seats[self._known(agent)], self._is_live(agent)
+        seat, is_live = self._seats[self._checked_agent(agent)], self._is_live(agent)
         return self._graph.observation(self._node, seat, self.observation, is_live)
 
     def legal_actions(self) -> Sequence[Any]:

@@ -798,43 +798,6 @@ def filled(name: str, game: Any, /, **parts: object) -> str:
     return _templates()[name].format_map(_Fields(fields, game=game))
 
 
-_SMALL = [
-    "none",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-
-
-def in_words(number: int) -> str:
-    """A number below 100 in words: names of answers, beside which numbers stand.
-
-    >>> in_words(0), in_words(12), in_words(40), in_words(75)
-    ('none', 'twelve', 'forty', 'seventy-five')
-    """
-    if number < len(_SMALL):
-        return _SMALL[number]
-    tens, ones = divmod(number, 10)
-    return f"{_TENS[tens - 2]}-{_SMALL[ones]}" if ones else _TENS[tens - 2]
-
-
 def over_text(score: float) -> str:
     """A sentence: the game is over, and a seat's score.
 

@@ -225,23 +225,22 @@ def graph_of(game: AnyGame) -> Graph:
 MAX_SEARCHED = 1_000  # states that are visited to count chance nodes
 
 
-FIRST = (
-    4  # numbers of a seed that are kept: most games draw few, and groups share seeds
-)
+# numbers of a seed that are kept: most games draw few, and groups share seeds
+NUM_FIRST = 4
 
 
 @lru_cache(1024)
 def first_numbers(seed: int) -> tuple[float, ...]:
     """The numbers with which the generator of a seed begins."""
     rng = random.Random(seed)
-    return tuple(rng.random() for _ in range(FIRST))
+    return tuple(rng.random() for _ in range(NUM_FIRST))
 
 
 class Chance:
     """Draws outcomes of chance nodes: the given ones first, then random ones.
 
-    A generator is made only for more than `FIRST` numbers of a seed, because that takes longer than to
-    play an episode of a small game.
+    A generator is made only if a seed needs more than `NUM_FIRST` numbers: making one takes longer
+    than an episode of a small game.
 
     Attributes:
         given: the outcomes that come next, in order.
@@ -280,12 +279,12 @@ class Chance:
     def _number(self) -> float:
         """The next number of the generator."""
         if self._seed is not None:
-            if self._num_drawn < FIRST:
+            if self._num_drawn < NUM_FIRST:
                 self._num_drawn += 1
                 return first_numbers(self._seed)[self._num_drawn - 1]
             self._rng, self._shared = random.Random(self._seed), False
             self._seed = None
-            for _ in range(FIRST):
+            for _ in range(NUM_FIRST):
                 self._rng.random()
         if self._shared:
             state = self._rng.getstate()

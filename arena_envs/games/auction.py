@@ -573,10 +573,10 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
 
     def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
         """The next player's highest priority; None before all are drawn."""
-        told = self.hidden_profile(state, seat)
-        if told is None:
+        profile = self.hidden_profile(state, seat)
+        if profile is None:
             return None
-        priorities = told[1]
+        _, priorities = profile
         most = max(priorities.values())
         best = [name for name, value in priorities.items() if value == most]
         question = (

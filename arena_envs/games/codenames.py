@@ -526,7 +526,7 @@ class Codenames(talk.TalkGame[State, Action]):
     hidden_answers: ClassVar[Sequence[str]] = ("red", "blue", "assassin", "neutral")
 
     def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
-        """For an operative, whose the first word on the board is; None for who knows the key."""
+        """Whose the first covered word is, for an operative; None for a spymaster, who knows the key."""
         if (
             seat % 2 == 0
             or state.winner >= 0

@@ -82,12 +82,12 @@ from arena_envs.game import (
     counted,
     filled,
     hidden_again,
-    in_words,
     next_entries,
     np,
     of_split,
     param,
 )
+from arena_envs.games.kits.number_words import in_words
 from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import Utterance
 

@@ -618,7 +618,7 @@ class Hanabi(BaseGame[State, int]):
         return tuple(map(self._name, range(self.num_colors * self.num_ranks)))
 
     def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
-        """Which card the seat's first slot holds; None before all cards are dealt."""
+        """Which card is in the seat's slot 0; None before all cards are dealt, or if it is empty."""
         is_dealt = len(state.hands) == self.num_players and all(state.hands)
         if not is_dealt or not state.hands[seat]:
             return None

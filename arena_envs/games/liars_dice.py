@@ -42,11 +42,11 @@ from arena_envs.game import (
     by_player,
     filled,
     fold,
-    in_words,
     np,
     param,
 )
 from arena_envs.games.kits.cards import hand_of, taken_track
+from arena_envs.games.kits.number_words import in_words
 from arena_envs.scenes.shapes import Shapes
 
 FACES = ("one", "two", "three", "four", "five", "six")

@@ -54,9 +54,9 @@ from arena_envs.games.kits.efg import (
     CHANCE_KIND,
     END_KIND,
     MAX_CHARACTERS,
-    Extensive,
-    Node,
-    own_past,
+    ExtensiveGame,
+    FormNode,
+    past_of_seat,
     read_efg,
 )
 from arena_envs.hostile import break_markup
@@ -75,7 +75,7 @@ class Texts(NamedTuple):
 
     rules: str = ""
     roles: tuple[str, ...] = ()
-    sets: Mapping[str, str] = {}  # nobody changes it
+    sets: Mapping[str, str] = {}  # never changed
     outcomes: Mapping[str, str] = {}
 
 
@@ -119,7 +119,7 @@ class Tree(BaseGame[int, int]):
         return FOLDER / f"{self.file}.efg"
 
     @cached_property
-    def form(self) -> Extensive:
+    def form(self) -> ExtensiveGame:
         """The tree."""
         return read_efg(_content(self._path), str(self.file))
 
@@ -132,7 +132,7 @@ class Tree(BaseGame[int, int]):
         return _read_texts(_content(path), source, self.form)
 
     @cached_property
-    def _ends(self) -> Sequence[Node]:
+    def _ends(self) -> Sequence[FormNode]:
         return [node for node in self.form.nodes if node.kind == END_KIND]
 
     @property
@@ -212,7 +212,7 @@ class Tree(BaseGame[int, int]):
         if node.kind == END_KIND:
             end = (self._outcome_text(node), node.payoffs[seat])
         own_set = node.set if node.seat == seat else 0
-        return seat, own_past(self.form.nodes, node, seat), own_set, end
+        return seat, past_of_seat(self.form.nodes, node, seat), own_set, end
 
     def features(self, state: int, seat: int) -> Vector:
         """One-hot seat, and one-hot information set where the seat is to move."""
@@ -249,10 +249,10 @@ class Tree(BaseGame[int, int]):
             for (seat, number), text in texts.items()
         }
 
-    def _outcome_text(self, node: Node) -> str:
+    def _outcome_text(self, node: FormNode) -> str:
         return self._texts.outcomes.get(str(node.outcome), "")
 
-    def _past_text(self, node: Node, seat: int) -> str:
+    def _past_text(self, node: FormNode, seat: int) -> str:
         """All that has happened with perfect information, else the seat's own actions."""
         is_open = self.information == "perfect"
         facts = []
@@ -291,17 +291,17 @@ class Tree(BaseGame[int, int]):
                 lines.append(f"Node {number} is an end with the scores {scores}.")
                 continue
             choices = self.form.choices[node.seat, node.set]
-            who = f"player_{node.seat} at its decision {node.set}: "
+            mover = f"player_{node.seat} at its decision {node.set}: "
             chances: Sequence[str] = [""] * len(choices.labels)
             if node.kind == CHANCE_KIND:
-                who, chances = "chance: ", [f" ({p:.4g})" for p in choices.chances]
-            ways = [
+                mover, chances = "chance: ", [f" ({p:.4g})" for p in choices.chances]
+            branches = [
                 f"{label}{chance} to node {child}"
                 for label, chance, child in zip(
                     choices.labels, chances, node.children, strict=True
                 )
             ]
-            lines.append(f"Node {number} is {who}{', '.join(ways)}.")
+            lines.append(f"Node {number} is {mover}{', '.join(branches)}.")
         return " ".join(lines)
 
 
@@ -323,7 +323,7 @@ def _content(path: Path) -> str:
         raise ValueError(f"want a file of text, got {str(path)!r}: {error}") from error
 
 
-def _read_texts(content: str, source: str, form: Extensive) -> Texts:
+def _read_texts(content: str, source: str, form: ExtensiveGame) -> Texts:
     """The texts of a TOML file.
 
     Raises:

@@ -732,10 +732,10 @@ class Werewolf(talk.TalkGame[State, Action]):
 
     def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
         """The role of the next living player; None before all roles are dealt."""
-        others = [player for player in state.living if player != seat]
-        if len(state.roles) < self.num_players or not others:
+        candidates = [player for player in state.living if player != seat]
+        if len(state.roles) < self.num_players or not candidates:
             return None
-        player = min(others, key=lambda other: (other - seat) % self.num_players)
+        player = min(candidates, key=lambda number: (number - seat) % self.num_players)
         return f"What is the role of player_{player}?", state.roles[player]
 
 

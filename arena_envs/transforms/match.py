@@ -97,7 +97,7 @@ class MatchOfGames(Transform):
 
     @property
     def known_value(self) -> str | None:
-        """0 where both players play both places equally often: each can play each game alone."""
+        """0 in a zero-sum duel in which both players have each place equally often."""
         is_even = self.num_games % 2 == 0 and not self.game.simultaneous
         is_duel = self.game.num_players == 2 and self.game.zero_sum
         return "0 for both players" if is_even and is_duel else None

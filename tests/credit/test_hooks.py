@@ -15,7 +15,7 @@ import arena_credit as credit
 from arena_credit.hooks.openrlhf import install
 from arena_credit.hooks.rows import StatefulEstimator, Trajectory
 from arena_credit.hooks.skyrl import WithoutPadding, step_advantages, stepwise
-from arena_credit.hooks.trl import check_sampling, row_advantages
+from arena_credit.hooks.trl import check_all_tokens, row_advantages
 from arena_credit.hooks.verifiers import annotate
 from arena_credit.hooks.verl import AdvantageEstimator, reads_rewards_alone
 
@@ -118,9 +118,9 @@ def test_surprise_of_some_turns_alone_is_refused():
 
 def test_trl_samples_from_all_tokens_where_surprise_is_read():
     plain = {"top_k": 0, "top_p": 1.0, "min_p": None, "repetition_penalty": 1.0}
-    check_sampling(SimpleNamespace(**plain))
+    check_all_tokens(SimpleNamespace(**plain))
     with pytest.raises(ValueError, match=r"want top_p=1.0.*got 0.9"):
-        check_sampling(SimpleNamespace(**{**plain, "top_p": 0.9}))
+        check_all_tokens(SimpleNamespace(**{**plain, "top_p": 0.9}))
 
 
 def test_a_penalty_on_every_token_is_refused():

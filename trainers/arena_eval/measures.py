@@ -219,17 +219,17 @@ def choice_bias(episodes: Episodes, game: AnyGame, seat: int) -> Found:
         text = turn.action
         if not isinstance(text, str):
             text = game.action_text(state, text)
-        listed = list(turn.legal)
+        texts = list(turn.legal)
         if shuffle:
             observation = game.observe(state, seat)
-            actions, _ = listed_actions(game, state, observation, (shuffle, seed))
-            listed = [game.action_text(state, action) for action in actions]
-        if text not in listed:  # an utterance of its own
+            actions, _ = listed_actions(game, state, observation, shuffle, seed)
+            texts = [game.action_text(state, action) for action in actions]
+        if text not in texts:  # an utterance of its own
             return None
-        return listed.index(text), len(listed)
+        return texts.index(text), len(texts)
 
     positions: list[list[tuple[int, int]]] = []
-    for episode in sorted(episodes, key=lambda one: (one.seed, one.sample)):
+    for episode in sorted(episodes, key=lambda episode: (episode.seed, episode.sample)):
         shuffle = seat_options(episode.prompt, seat).shuffle
         of_episode = partial(place, shuffle=shuffle, seed=episode.seed)
         positions += _each([episode], game, seat, of_episode)
@@ -437,19 +437,20 @@ class Belief:
     """A probe: the probabilities that the policy gives to a hidden fact at each of its turns.
 
     The posterior is exact, by enumeration, in games of at most 30,000 states with a list of actions.
-    In larger games and in games of language it is a frequency in 400 draws of `Game.resample`: the
-    belief of who knows the rules, and does not read what others do as a sign. Then `others` has to be
-    "random", and the standard error of a probability p is √(p (1 - p) / 400).
+    In larger games and in games of language it is a frequency in 400 draws of `Game.resample`, which
+    follow the rules and take nothing from how others play. Then `others` has to be "random", and the
+    standard error of a probability p is √(p (1 - p) / 400).
 
-    The game says which card (its method `hidden`). The exact posterior is that of the seat's
-    information set, by enumeration of the deal and the actions of the other seats, who play as `others`.
+    The game says which fact (its method `hidden`), such as a card. The exact posterior is that of the
+    seat's information set, by enumeration of the deal and the actions of the other seats, who play as
+    `others`.
 
-    Means over turns, of answer q and posterior p: `log_score`, log q(true card), at least log 0.01;
+    Means over turns, of answer q and posterior p: `log_score`, log q(true answer), at least log 0.01;
     `brier`, Σ (q - 1[true])²; `exact_log_score` and `exact_brier`, the same of p; `distance`,
     Σ (q - p)²; `unread`, the share of answers that cannot be read, which the others leave out.
 
-    An answer is read after the reasoning: the last number after each card's name ("J 1/4", "**J**:
-    25%", "P(J) = 0.25", "J is 0.25") or before it ("25% for J"), divided by their sum. If one card
+    An answer is read after the reasoning: the last number after each name ("J 1/4", "**J**:
+    25%", "P(J) = 0.25", "J is 0.25") or before it ("25% for J"), divided by their sum. If one name
     alone has a probability, the others share what is left; a name alone is certain. Turns that
     `others` never lead to do not count.
 
@@ -478,7 +479,7 @@ class Belief:
     def __call__(self, episodes: Episodes, game: AnyGame, seat: int) -> Found:
         posterior, answers = _known(beliefs_of, game, self.others)
 
-        def told(turn: Turn, state: AnyState) -> dict[str, float] | None:
+        def scores_of(turn: Turn, state: AnyState) -> dict[str, float] | None:
             probe = (turn.probes or {}).get(self.name)
             p = {} if probe is None else posterior(state, seat)
             if probe is None or not any(p.values()):
@@ -487,7 +488,7 @@ class Belief:
             true = game.hidden(state, seat)[1]  # type: ignore[attr-defined]
             return {"unread": 1.0} if q is None else _scores(q, p, true)
 
-        scores = _each(episodes, game, seat, told)
+        scores = _each(episodes, game, seat, scores_of)
         estimates = {}
         for name, (low, high) in BELIEF_BOUNDS.items():
             values = [
@@ -501,7 +502,7 @@ NUM_DRAWS = 400  # of `resample`, for a posterior
 
 
 class Beliefs(NamedTuple):
-    """The posterior of a hidden fact, of state and seat; and all answers."""
+    """The posterior of a hidden fact, a function of state and seat; and all answers."""
 
     posterior: Callable[[AnyState, int], Mapping[str, float]]
     answers: Sequence[str]
@@ -557,8 +558,8 @@ class Profile:
     `profile.correlation`: Spearman's rank correlation of the answer with the true priorities, ties
     with mean ranks, a mean over turns; an answer without order counts 0, and turns in which all true
     priorities are equal do not count. `profile.unread`: the share of answers without a number for each
-    name. It is the accuracy of profiles
-    of "HARBOR: Exploring Persona Dynamics in Multi-Agent Competition" (2025).
+    name. It is the accuracy of profiles of "HARBOR: Exploring Persona Dynamics in Multi-Agent
+    Competition" (2025).
     """
 
     name = "profile"
@@ -566,37 +567,39 @@ class Profile:
     def question(
         self, game: AnyGame, state: AnyState, seat: int
     ) -> tuple[str, Sequence[str]] | None:
-        told = _profile_of(game, state, seat)
-        if told is None:
+        profile = _profile_of(game, state, seat)
+        if profile is None:
             return None
+        question, priorities = profile
         text = (
             "A question beside the game, which changes nothing in it. In place of an action, answer "
-            f"it: {told[0]} Give a number for each, a higher one for a higher priority, written as "
+            f"it: {question} Give a number for each, a higher one for a higher priority, written as "
             '"NAME NUMBER, NAME NUMBER".'
         )
-        return text, [*told[1]]
+        return text, [*priorities]
 
     def __call__(self, episodes: Episodes, game: AnyGame, seat: int) -> Found:
         _profile_of(game, game.initial_state(), seat)  # refuses other games
 
-        def told(turn: Turn, state: AnyState) -> dict[str, float] | None:
-            probe, fact = (
-                (turn.probes or {}).get(self.name),
-                _profile_of(game, state, seat),
-            )
-            if probe is None or fact is None or len({*fact[1].values()}) == 1:
+        def scores_of(turn: Turn, state: AnyState) -> dict[str, float] | None:
+            probe = (turn.probes or {}).get(self.name)
+            profile = _profile_of(game, state, seat)
+            if probe is None or profile is None:
+                return None
+            _, priorities = profile
+            if len({*priorities.values()}) == 1:
                 return None
             answer = after_reasoning(probe["reply"])
             text = (
                 unicodedata.normalize("NFKC", answer) if isinstance(answer, str) else ""
             )
-            numbers = _chances(text, [*fact[1]])
-            if numbers.keys() != fact[1].keys():
+            numbers = _chances(text, [*priorities])
+            if numbers.keys() != priorities.keys():
                 return {"unread": 1.0}
-            pairs = [(numbers[name], value) for name, value in fact[1].items()]
+            pairs = [(numbers[name], value) for name, value in priorities.items()]
             return {"unread": 0.0, "correlation": rank_correlation(pairs)}
 
-        scores = _each(episodes, game, seat, told)
+        scores = _each(episodes, game, seat, scores_of)
         estimates = {}
         for name, (low, high) in PROFILE_BOUNDS.items():
             values = [[s[name] for s in turns if name in s] for turns in scores]
@@ -608,14 +611,14 @@ def _profile_of(
     game: AnyGame, state: AnyState, seat: int
 ) -> tuple[str, Mapping[str, float]] | None:
     """The question of a game about another seat's priorities, and these."""
-    profile = getattr(game, "hidden_profile", None)
-    if profile is None:
+    profile_of = getattr(game, "hidden_profile", None)
+    if profile_of is None:
         raise ValueError(
             f"want a game that says what seats care about (a method hidden_profile) for profile, got "
             f"{game!r:.100}; take auction"
         )
-    told: tuple[str, Mapping[str, float]] | None = profile(state, seat)
-    return told
+    profile: tuple[str, Mapping[str, float]] | None = profile_of(state, seat)
+    return profile
 
 
 def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:

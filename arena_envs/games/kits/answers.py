@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from arena_envs.game import fold
+from arena_envs.games.kits.number_words import ONES, TENS
 from arena_envs.talk import to_closing_brace
 
 LETTERS = "ABCDEFGHIJ"
@@ -139,31 +140,8 @@ _VALUE = re.compile(
     rf"(?![.,]?\d){_SCALE}",
     re.IGNORECASE,
 )
-_ONES = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_SIZES = {word: number for number, word in enumerate(_ONES)}
-_SIZES |= {word: 10 * number for number, word in enumerate(_TENS, 2)}
+_SIZES = {word: number for number, word in enumerate(ONES)}
+_SIZES |= {word: 10 * number for number, word in enumerate(TENS, 2)}
 _WORD = rf"(?:{'|'.join(sorted((*_SIZES, *_SCALES), key=len, reverse=True))})"
 _IN_WORDS = re.compile(
     rf"\b(?P<sign>(?:minus|negative)\s+)?(?P<words>{_WORD}(?:(?:\s+and)?[\s-]+{_WORD})*)\b",

@@ -8,9 +8,9 @@ A file is a header, and then the nodes of the tree, each before its children (Ga
     p "node" PLAYER SET "name" { "action" ... } OUTCOME "name" { payoff ... }
     t "node" OUTCOME "name" { payoff ... }
 
-Names are optional. What an information set or an outcome holds stands where it is first named.
-Outcome 0 is none. Numbers are integers, decimals or fractions. A player must recall its own
-actions: all nodes of an information set follow the same ones.
+Names are optional. The actions of an information set and the payoffs of an outcome are written where
+its number first appears. Outcome 0 is none. Numbers are integers, decimals or fractions. Players have
+perfect recall: the same own actions lead to all nodes of an information set.
 
 A file may come from a stranger: its size, depth and texts are bounded, and every refusal names the
 line.
@@ -43,8 +43,8 @@ ACTION = re.compile(r"[^\[\]{},<>]+")  # what a prompt can list
 CHANCE_KIND, PLAYER_KIND, END_KIND = "c", "p", "t"
 
 
-class Node(NamedTuple):
-    """A node of the tree.
+class FormNode(NamedTuple):
+    """A node of an extensive form.
 
     Attributes:
         kind: "c" for chance, "p" for a player, "t" for an end.
@@ -69,7 +69,7 @@ class Node(NamedTuple):
     name: str
 
 
-class Choices(NamedTuple):
+class ActionList(NamedTuple):
     """The actions of an information set, with probabilities at chance nodes, and its name."""
 
     labels: tuple[str, ...]
@@ -78,7 +78,7 @@ class Choices(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Extensive:
+class ExtensiveGame:
     """A game in extensive form.
 
     Attributes:
@@ -93,8 +93,8 @@ class Extensive:
     title: str
     comment: str
     num_players: int
-    nodes: tuple[Node, ...]
-    choices: dict[tuple[int, int], Choices] = field(hash=False)
+    nodes: tuple[FormNode, ...]
+    choices: dict[tuple[int, int], ActionList] = field(hash=False)
     depth: tuple[int, int]
 
 
@@ -104,7 +104,7 @@ class _Token(NamedTuple):
     line: int
 
 
-def read_efg(text: str, source: str) -> Extensive:
+def read_efg(text: str, source: str) -> ExtensiveGame:
     """The game of a file.
 
     Args:
@@ -128,7 +128,7 @@ class _Reader:
         self._source, self._tokens = source, self._split(text)
         self._next: _Token | None = next(self._tokens, None)
         self._line = 1
-        self._choices: dict[tuple[int, int], Choices] = {}
+        self._choices: dict[tuple[int, int], ActionList] = {}
         self._pasts: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
         self._outcomes: dict[int, tuple[float, ...]] = {}
         self._num_players = 0
@@ -145,14 +145,14 @@ class _Reader:
             line += match[0].count("\n")
             place = match.end()
 
-    def _error(self, wanted: str, got: object) -> ValueError:
+    def _error(self, expected: str, actual: object) -> ValueError:
         return ValueError(
-            f"{self._source}, line {self._line}: want {wanted}, got {got!s:.60}"
+            f"{self._source}, line {self._line}: want {expected}, got {actual!s:.60}"
         )
 
-    def _take(self, wanted: str) -> _Token:
+    def _take(self, expected: str) -> _Token:
         if self._next is None:
-            raise self._error(wanted, "the end of the file")
+            raise self._error(expected, "the end of the file")
         token, self._line = self._next, self._next.line
         self._next = next(self._tokens, None)
         return token
@@ -167,46 +167,46 @@ class _Reader:
             raise self._error(" or ".join(words), token.text)
         return token.text
 
-    def _string(self, what: str) -> str:
-        token = self._take(what)
+    def _string(self, part: str) -> str:
+        token = self._take(part)
         if token.kind != "string":
-            raise self._error(f"{what} in quotation marks", token.text)
+            raise self._error(f"{part} in quotation marks", token.text)
         text = " ".join(re.sub(r"\\(.)", r"\1", token.text[1:-1], flags=re.S).split())
-        limit = MAX_COMMENT if what == "a comment" else MAX_NAME
+        limit = MAX_COMMENT if part == "a comment" else MAX_NAME
         if len(text) > limit or not text.isascii() or not text.isprintable():
-            raise self._error(f"{what} of at most {limit} characters of ASCII", text)
+            raise self._error(f"{part} of at most {limit} characters of ASCII", text)
         return break_markup(text)
 
-    def _optional_string(self, what: str) -> str:
-        return self._string(what) if self._is_next("string") else ""
+    def _optional_string(self, part: str) -> str:
+        return self._string(part) if self._is_next("string") else ""
 
-    def _integer(self, what: str) -> int:
-        token = self._take(what)
+    def _integer(self, part: str) -> int:
+        token = self._take(part)
         if token.kind != "word" or not re.fullmatch(r"\d{1,9}", token.text):
-            raise self._error(f"{what}, an integer of at least 0", token.text)
+            raise self._error(f"{part}, an integer of at least 0", token.text)
         return int(token.text)
 
-    def _number(self, what: str) -> float:
-        token = self._take(what)
+    def _number(self, part: str) -> float:
+        token = self._take(part)
         if token.kind != "word" or not NUMBER.fullmatch(token.text):
-            raise self._error(f"{what} such as 2, -0.5 or 1/3", token.text)
+            raise self._error(f"{part} such as 2, -0.5 or 1/3", token.text)
         numerator, _, denominator = token.text.partition("/")
         if denominator and not int(denominator):
-            raise self._error(f"{what} with a denominator above 0", token.text)
+            raise self._error(f"{part} with a denominator above 0", token.text)
         number = float(numerator) / float(denominator or 1)
         if abs(number) > MAX_PAYOFF:
-            raise self._error(f"{what} from -1e9 to 1e9", token.text)
+            raise self._error(f"{part} from -1e9 to 1e9", token.text)
         return number
 
-    def _list(self, what: str) -> Iterator[None]:
+    def _list(self, part: str) -> Iterator[None]:
         """Yields before each entry of a list in braces."""
-        if self._take(f"a list of {what}").text != "{":
-            raise self._error(f"a list of {what} in braces", "something else")
+        if self._take(f"a list of {part}").text != "{":
+            raise self._error(f"a list of {part} in braces", "something else")
         while not self._is_next("brace", "}"):
             yield
         self._take("}")
 
-    def game(self) -> Extensive:
+    def game(self) -> ExtensiveGame:
         self._word("EFG")
         self._word("2")
         self._word("R", "D")
@@ -217,10 +217,12 @@ class _Reader:
             raise self._error(f"1 to {MAX_PLAYERS} players", self._num_players)
         comment = self._optional_string("a comment")
         nodes, depth = self._nodes()
-        return Extensive(title, comment, self._num_players, nodes, self._choices, depth)
+        return ExtensiveGame(
+            title, comment, self._num_players, nodes, self._choices, depth
+        )
 
-    def _nodes(self) -> tuple[tuple[Node, ...], tuple[int, int]]:
-        nodes: list[Node] = []
+    def _nodes(self) -> tuple[tuple[FormNode, ...], tuple[int, int]]:
+        nodes: list[FormNode] = []
         children: list[list[int]] = []
         # of each open node: its index, and numbers of chance nodes and turns up to its children
         open_nodes: list[tuple[int, int, int]] = []
@@ -256,21 +258,21 @@ class _Reader:
         pairs = zip(nodes, children, strict=True)
         return tuple(n._replace(children=tuple(c)) for n, c in pairs), depth
 
-    def _num_actions(self, node: Node) -> int:
+    def _num_actions(self, node: FormNode) -> int:
         return len(self._choices[node.seat, node.set].labels) if node.set else 0
 
     def _node(
         self,
-        nodes: Sequence[Node],
+        nodes: Sequence[FormNode],
         parent: int,
         action: int,
         before: tuple[float, ...],
         outcome: int,
-    ) -> tuple[Node, int]:
+    ) -> tuple[FormNode, int]:
         """The next node, without children, and its number of actions."""
         kind = self._word(CHANCE_KIND, PLAYER_KIND, END_KIND)
         self._optional_string("the name of a node")
-        seat, number, choices = -1, 0, Choices((), (), "")
+        seat, number, choices = -1, 0, ActionList((), (), "")
         if kind != END_KIND:
             if kind == PLAYER_KIND:
                 seat = self._integer("the number of a player") - 1
@@ -282,8 +284,8 @@ class _Reader:
             if not number:
                 raise self._error("an information set from 1 on", number)
             choices = self._set(kind, seat, number)
-        own_outcome, payoffs = self._outcome()
-        node = Node(
+        new_outcome, payoffs = self._outcome()
+        node = FormNode(
             kind,
             seat,
             number,
@@ -291,11 +293,11 @@ class _Reader:
             parent,
             action,
             tuple(a + b for a, b in zip(before, payoffs, strict=True)),
-            own_outcome or outcome,
+            new_outcome or outcome,
             choices.name,
         )
         if kind == PLAYER_KIND:
-            past = own_past(nodes, node, seat)
+            past = past_of_seat(nodes, node, seat)
             if self._pasts.setdefault((seat, number), past) != past:
                 raise self._error(
                     f"perfect recall of player {seat + 1}: the same own actions before all nodes "
@@ -304,17 +306,17 @@ class _Reader:
                 )
         return node, len(choices.labels)
 
-    def _set(self, kind: str, seat: int, number: int) -> Choices:
+    def _set(self, kind: str, seat: int, number: int) -> ActionList:
         """The actions of an information set, here or where it was first named."""
         name = self._optional_string("the name of an information set")
-        known = self._choices.get((seat, number))
+        earlier = self._choices.get((seat, number))
         if not self._is_next("brace", "{"):
-            if known is None:
+            if earlier is None:
                 raise self._error(
                     f"the actions of information set {number} where it is first named",
                     "none",
                 )
-            return known
+            return earlier
         labels, chances = [], []
         for _ in self._list("actions"):
             labels.append(self._label())
@@ -327,12 +329,12 @@ class _Reader:
         ):
             raise self._error("probabilities with the sum 1", math.fsum(chances))
         total = math.fsum(chances) or 1.0
-        choices = Choices(
+        choices = ActionList(
             tuple(labels), tuple(chance / total for chance in chances), name
         )
-        if known is not None and known[:2] != choices[:2]:
+        if earlier is not None and earlier[:2] != choices[:2]:
             raise self._error(
-                f"the actions {list(known.labels)} of information set {number} again",
+                f"the actions {list(earlier.labels)} of information set {number} again",
                 labels,
             )
         return self._choices.setdefault((seat, number), choices)
@@ -364,8 +366,8 @@ class _Reader:
         return number, self._outcomes.get(number, (0.0,) * self._num_players)
 
 
-def own_past(
-    nodes: Sequence[Node], node: Node, seat: int
+def past_of_seat(
+    nodes: Sequence[FormNode], node: FormNode, seat: int
 ) -> tuple[tuple[int, int], ...]:
     """The information sets and actions of a seat on the way to a node, the first one first."""
     past = []

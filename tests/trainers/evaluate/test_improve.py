@@ -42,6 +42,7 @@ from arena_wrappers import (
     play,
     read_episodes,
 )
+from arena_wrappers.policies import is_async
 from arena_wrappers.policies.api import Usage
 
 
@@ -421,12 +422,24 @@ def test_a_budget_ends_the_run_and_a_larger_one_goes_on(tmp_path):
 def test_a_text_policy_passes_on_what_the_policy_can_do():
     player = with_text(make_policy("cfr:5"), "Bet.")
     assert hasattr(player, "action_probs")
-    assert not hasattr(player, "act_async")
+    assert not is_async(player)
     player = with_text(
         make_policy("api:m@http://localhost:1/v1#reply_format=boxed"), "B"
     )
-    assert hasattr(player, "act_async")
+    assert is_async(player)
     assert (player.prompt.reply_format, player.prompt.persona) == ("boxed", "B")
+
+
+def test_a_policy_that_answers_in_one_call_still_does_with_a_text() -> None:
+    class OneCall(FunctionPolicy):
+        act_async = None  # as a language model in this process has it
+
+        def action_probs(self, requests):
+            return [([1.0], 0.0) for _ in requests]
+
+    player = with_text(OneCall(lambda request: "bet", name="one call"), "Bet.")
+    assert not is_async(player)
+    assert hasattr(player, "action_probs")
 
 
 def test_a_round_without_a_new_text_says_what_was_read(tmp_path: Path) -> None:

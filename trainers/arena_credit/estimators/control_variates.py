@@ -80,7 +80,8 @@ def control_variates(
     linear unbiased prediction of the rest from other episodes. It has a level, nested from
     seat over turn to group and turn, and slopes by what the seat was paid before and by its
     earlier surprise.
-    In a group of at least four, the slope of a turn may differ by group, as the states of a group may be alike.
+    In groups of at least four, the slope of a turn may differ by group, as a group's states may be
+    alike.
     Slopes are ridge regressions without the fold of the episode (up to 16 folds). A slope is
     used as far as its F statistic shows that it is not 0, and less for a row far from those
     that it was fitted to. Squares of surprise are at least what `expected_squares` tells, since
@@ -91,8 +92,8 @@ def control_variates(
     token column `span`, 0 for reasoning and 1 for the answer, gives each its own slope.
 
     With `action_values`, a critic's Q(s, a) - V(s) is a further column beside the surprise. Its
-    mean is 0 where V(s) = Σ π(a | s) Q(s, a), however wrong Q is: with `critic: exact`, `features` or
-    `tokens`.
+    mean is 0 where V(s) = Σ π(a | s) Q(s, a), however wrong Q is: with `critic: exact`, `features`
+    or `tokens`.
 
     Reduces to: `mars_loo` with one-turn episodes of one group and without surprise.
 

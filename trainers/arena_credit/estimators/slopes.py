@@ -396,7 +396,9 @@ class GroupSlopes:
             spread *= np.maximum(0, 1 - errors_above / np.maximum(self.pairs[i], TINY))
             missing = sums((square[:, i] / unit**2 - column**2) * training)
             whole = squares + np.maximum(missing, 0)
-            shared = spread[:, None]
-            own = shared * slopes / np.maximum(shared * whole + noise[:, None], TINY)
-            total += np.where(several, own, 0.0)[:, group] * column
+            variance = spread[:, None]
+            deviation = (
+                variance * slopes / np.maximum(variance * whole + noise[:, None], TINY)
+            )
+            total += np.where(several, deviation, 0.0)[:, group] * column
         return total

@@ -32,9 +32,8 @@ def use(estimator: str | Estimator, *, type: str = "grpo", **options: Any) -> No
     class TurnCreditAlgorithm(Algorithm):  # type: ignore[misc]  # not annotated
         def __init__(self, config: Any, policy_pool: Any) -> None:
             super().__init__(config, policy_pool)
-            self.credit = StatefulEstimator(
-                estimator, **options
-            )  # an environment's own state
+            # an environment's own state
+            self.credit = StatefulEstimator(estimator, **options)
 
         async def score_group(self, episodes: Sequence[Any]) -> None:
             write(self.credit, episodes, group="cohort")

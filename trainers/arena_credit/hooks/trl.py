@@ -52,7 +52,7 @@ def with_credit(trainer: type, estimator: str | Estimator, **options: Any) -> ty
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             if credit.reads_surprise:
-                check_sampling(self.args)
+                check_all_tokens(self.args)
             if getattr(self.args, "use_liger_kernel", False):
                 raise ValueError(
                     "want a loss that takes advantages of tokens, got Liger's; set "
@@ -154,8 +154,8 @@ PICTURES = (
 )
 
 
-def check_sampling(args: Any) -> None:
-    """Raises ValueError if TRL samples from another distribution than that of all tokens."""
+def check_all_tokens(args: Any) -> None:
+    """Raises ValueError if settings keep TRL from sampling from all tokens."""
     for name, value, plain in (
         ("top_k", args.top_k or 0, 0),
         ("top_p", args.top_p, 1.0),

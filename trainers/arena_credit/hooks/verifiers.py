@@ -5,9 +5,9 @@
 
 A reply is a node with sampled tokens. `trace.info["turn_rewards"]`, which
 `arena_wrappers.adapters.verifiers` writes, has the reward of each reply; without it the last reply is
-paid `trace.reward`. Agents with the same name are one seat. Episodes of one task are a group. Surprise is known where the trainer annotated
-`trainer_logprobs` and `entropies` of all replies of the batch. If an agent
-has several traces in an episode, such as attempts at one problem, each counts as an episode.
+paid `trace.reward`. Agents with the same name are one seat. Episodes of one task are a group. If an agent
+has several traces in an episode, such as attempts at one problem, each counts as an episode. Surprise is
+known if the trainer annotated all replies of the batch with `trainer_logprobs` and `entropies`.
 """
 
 from collections import Counter
@@ -68,7 +68,7 @@ def write(
 
 
 def _surprise(replies: list[Any]) -> dict[str, Any]:
-    """What the trainer's policy said of the sampled tokens, where it annotated all replies."""
+    """Log-probabilities and entropies by the trainer's policy, if it annotated all replies."""
     columns = [(node.trainer_logprobs, node.entropies) for node in replies]
     if any(None in pair for pair in columns):
         return {}

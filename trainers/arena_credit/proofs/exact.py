@@ -35,9 +35,8 @@ from arena_envs.game import (
 MAX_LINES = 10_000  # lines of play, and starts: each is a row of arrays
 DIGITS = 12  # of the ends of chance intervals: sums in another order are equal
 Intervals = tuple[tuple[float, float], ...]
-PaidStep = tuple[
-    int, int, tuple[float, float]
-]  # seat, column, its returns before the turn
+# seat, column, its returns before the turn
+PaidStep = tuple[int, int, tuple[float, float]]
 Path = tuple[float, Intervals, tuple[PaidStep, ...]]  # the first fields of a line
 COLUMNS = frozenset(
     {

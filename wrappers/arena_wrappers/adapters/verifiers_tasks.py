@@ -1,7 +1,7 @@
 """verifiers: a taskset of one seat and one reply as a source of the game `questions`.
 
-The tasks of others come in as questions, and their reward functions score the answers, so that the
-same trainer and credit run on them.
+Tasks become questions, and their own reward functions score the answers, so that the trainer and its
+credit run on them.
 """
 
 import asyncio
@@ -53,7 +53,9 @@ class FromVerifiers:
         **config: Any,
     ) -> None:
         if "{answer}" not in reply:
-            raise ValueError(f"want {{answer}} in reply, got {reply!r:.80}")
+            raise ValueError(
+                f"want {{answer}} in reply, got {reply!r:.80}; write it where the answer stands"
+            )
         if not 2 <= num <= MAX_TASKS:
             raise ValueError(f"want num from 2 to {MAX_TASKS:,}, got {num}")
         taskset_config = vf.taskset_config_type(taskset)(id=taskset, **config)
@@ -63,12 +65,12 @@ class FromVerifiers:
 
     @cached_property
     def _by_question(self) -> dict[str, Any]:
-        """Their tasks by the text of the question; the first of equal ones."""
+        """The tasks by the text of the question; the first of equal texts."""
         by_question: dict[str, Any] = {}
         for task in islice(iter(self._taskset), self._num):
             parts = [task.data.system_prompt, task.data.prompt_text]
             question = "\n\n".join(part for part in parts if part)
-            if not question or not isinstance(self._right(task), str):
+            if not question or not isinstance(self._right_answer(task), str):
                 raise ValueError(
                     f"want a prompt of text and a text as {self._answer} in every task, got "
                     f"{task.data!r:.200}; give answer=FIELD"
@@ -76,14 +78,14 @@ class FromVerifiers:
             by_question.setdefault(question, task)
         return by_question
 
-    def _right(self, task: Any) -> str | None:
+    def _right_answer(self, task: Any) -> str | None:
         value = getattr(task.data, self._answer, None)
         return str(value) if isinstance(value, str | int | float) else None
 
     def tasks(self, split: str) -> Sequence[Task]:
         """The questions of a split."""
         tasks = [
-            Task(question, str(self._right(task)))
+            Task(question, str(self._right_answer(task)))
             for question, task in self._by_question.items()
         ]
         return of_split(tasks, split)

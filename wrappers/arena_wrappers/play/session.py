@@ -395,7 +395,7 @@ class SeatSession:
 
 
 def conversation_prompts(game: str | AnyGame | EnvFn) -> dict[str, Any] | None:
-    """The prompts of an id where a seat is one conversation; a function has its own."""
+    """Prompt options for a game of an id, in which a seat's turns are one conversation; else None."""
     return {"history": "transcript", "penalty": 0.5} if isinstance(game, str) else None
 
 

@@ -203,7 +203,7 @@ class Client:
         return self._threads.submit(work)
 
     def _say_silent(self) -> None:
-        """Says that the server has not answered for some seconds."""
+        """Logs that the server has not answered yet, unless it has."""
         if not self._is_reached:
             LOG.warning(
                 "%s has not answered for %g s; an attempt waits %g s, and each request is tried "

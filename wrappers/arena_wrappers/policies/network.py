@@ -135,7 +135,7 @@ class Connection:
             TimeoutError: it took too long.
             ValueError: the answer has more than `MAX_CONTENT` bytes.
             OSError, http.client.HTTPException: the connection broke off.
-            Stopped: `stop` was called.
+            CallCancelled: `stop` was called.
         """
 
         def exchange() -> Answer:
@@ -168,7 +168,7 @@ class Connection:
             raise
 
     def pause(self, seconds: float) -> None:
-        """Waits; raises Stopped if `stop` is called."""
+        """Waits; raises CallCancelled if `stop` is called."""
         if self._stopped.wait(seconds):
             raise CallCancelled
 

@@ -1,4 +1,4 @@
-"""A policy that reads other prompts than it carries, so that two prompts of one policy compare."""
+"""A policy with other prompt options than its own, as a comparison of two prompts needs it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +11,7 @@ from arena_wrappers.policies.protocol import (
     Reply,
     TurnRequest,
     forget_episodes,
+    is_async,
     own_prompt,
 )
 from arena_wrappers.prompts import PROMPT_OPTIONS, PromptOptions
@@ -23,7 +24,7 @@ class PromptPolicy:
 
     Args:
         inner: the policy.
-        prompt: what it reads.
+        prompt: options of what it reads.
         name: name in records.
     """
 
@@ -67,28 +68,28 @@ class ScoringPromptPolicy(PromptPolicy):
 def with_prompt(
     policy: Policy, options: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> PromptPolicy:
-    """The policy with other prompt options, which its name tells.
+    """The policy with other prompt options; its name lists them.
 
     Args:
         policy: whose own options stay where `options` has none.
         options: fields of `PromptOptions`.
-        defaults: options of a policy that carries none; others than those of prompts are left out.
+        defaults: prompt options of a policy that carries none; other names are ignored.
 
     >>> from arena_wrappers import make_policy
     >>> with_prompt(make_policy("first"), {"shuffle": 1}, {}).name
     'first, shuffle=1'
     """
-    own = own_prompt(policy)
-    if own is None:
-        named = {name: defaults[name] for name in PROMPT_OPTIONS if name in defaults}
-        own = PromptOptions(**named)
+    prompt = own_prompt(policy)
+    if prompt is None:
+        fields = {name: defaults[name] for name in PROMPT_OPTIONS if name in defaults}
+        prompt = PromptOptions(**fields)
     kind = PromptPolicy
-    if hasattr(policy, "act_async"):
+    if is_async(policy):
         kind = AsyncPromptPolicy
     elif hasattr(policy, "action_probs"):
         kind = ScoringPromptPolicy
     texts = [f"{name}={value!s:.20}" for name, value in options.items()]
-    return kind(policy, replace(own, **options), ", ".join([policy.name, *texts]))
+    return kind(policy, replace(prompt, **options), ", ".join([policy.name, *texts]))
 
 
 def of_text(

@@ -3,7 +3,7 @@
 import random
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 from arena_envs import talk
 from arena_envs.game import (
@@ -49,13 +49,11 @@ def messages(
     """
     words, is_listed = find_language(options.language), game.num_actions is not None
     observation = game.observe(state, seat)
-    listed, examples = listed_actions(
-        game, state, observation, options.shuffle and (options.shuffle, seed)
-    )
+    actions, examples = listed_actions(game, state, observation, options.shuffle, seed)
     text = words.translated(game, observation)
     legal = ""
     if options.show_legal_actions and game.current_player(state) == seat:
-        legal = ", ".join(game.action_text(state, action) for action in listed)
+        legal = ", ".join(game.action_text(state, action) for action in actions)
     if not is_listed:  # only language games show words of other seats
         text, legal = neutralise(text), neutralise(legal)
     line = (words.legal if is_listed else words.samples).format(legal) if legal else ""
@@ -81,22 +79,22 @@ def messages(
 
 
 def listed_actions(
-    game: Any, state: AnyState, observation: str, shuffle: tuple[int, int] | Literal[0]
+    game: Any, state: AnyState, observation: str, shuffle: int, seed: int
 ) -> tuple[list[Any], list[Any]]:
-    """The actions that a prompt lists, in its order, and those of which its example is the first.
+    """The actions in the order of a prompt's list; and in the order whose first one is its example.
 
     Args:
         game: the rules.
         state: a state in which a seat is to move.
         observation: what this seat reads; equal texts in an episode have equal orders.
-        shuffle: the prompt option and the episode's seed; 0 for the game's order.
+        shuffle: the prompt option; 0 for the game's order.
+        seed: of the episode.
     """
     actions = list(getattr(game, "shown_actions", game.legal_actions)(state))
     if not shuffle:
         return actions, actions
-    option, seed = shuffle
-    rng = random.Random(f"{option} {seed} {observation}")
-    # an independent order: an example that tells the first of the list would be a hint
+    rng = random.Random(f"{shuffle} {seed} {observation}")
+    # independent orders: an example that is always the first of the list would be a hint
     return rng.sample(actions, len(actions)), rng.sample(actions, len(actions))
 
 

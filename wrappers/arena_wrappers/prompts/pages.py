@@ -74,53 +74,58 @@ def _head(game: AnyGame, ids: list[str]) -> list[str]:
     """Title, ids and body of the page of a game."""
     title, _, description = page_of(game).partition(":")
     sentence, _, body = description.strip().partition("\n\n")
-    pays = getattr(game, "pays", None)  # the fact is optional
-    payment = "" if pays is None else f" Pays {PAYMENTS[pays]}."
+    payment = _payment(game)
     return [
         f"# {title}",
         sentence[:1].upper() + " ".join(sentence.split())[1:],
-        f"Ids: {', '.join(f'`{id}`' for id in ids)}.{payment}",
+        f"Ids: {', '.join(f'`{id}`' for id in ids)}.{payment and f' Pays {payment}.'}",
         body.strip(),
     ]
 
 
 def _head_of_transform(game: AnyGame, ids: list[str]) -> list[str]:
     """Title and table of a transform: its own facts, as those of the inner game differ."""
-    inner = innermost(game)
     (id,) = ids
     inner_id = id
     while nested := expression(inner_id).inner:
         inner_id = str(nested[0])
-    changed = {
-        parameter.name: value
-        for parameter in inspect.signature(type(inner)).parameters.values()
-        if (value := getattr(inner, parameter.name, parameter.default))
-        != parameter.default
-    }
-    options = "".join(f", {name}={value!r}" for name, value in changed.items())
-    texts = [f"{name}={json.dumps(value)}" for name, value in changed.items()]
-    params = "".join(f" -p {shlex.quote(text)}" for text in texts)
+    params = _set_parameters(innermost(game))
+    keywords = "".join(f", {name}={value!r}" for name, value in params.items())
+    texts = [f"{name}={json.dumps(value)}" for name, value in params.items()]
+    words = "".join(f" -p {shlex.quote(text)}" for text in texts)
     last = game.num_players - 1
     agents = "`player_0`" if last == 0 else f"`player_0` to `player_{last}`"
     facts = [game.kind, f"{game.information} information"]
     facts += ["zero-sum"] * game.zero_sum + ["simultaneous"] * game.simultaneous
     actions = game.num_actions
-    pays = getattr(game, "pays", None)  # the fact is optional
-    payment = "" if pays is None else f"{PAYMENTS[pays]}; "
+    payment = _payment(game)
     rows = {
-        "Create": f'`arena_envs.make("{id}"{options})`',
+        "Create": f'`arena_envs.make("{id}"{keywords})`',
         "Agents": agents,
         "Kind": ", ".join(facts),
         "Actions": "utterances" if actions is None else f"`Discrete({actions})`",
-        "Rewards": f"{payment}returns from {game.min_return:g} to {game.max_return:g}",
+        "Rewards": f"{payment and f'{payment}; '}returns from {game.min_return:g} to {game.max_return:g}",
         "Length": f"at most {game.max_turns} turns of all seats",
         "Known value": game.known_value or "-",
-        "Inner game": f"{page_title(game) or inner_id}: `arena show {inner_id}{params}`",
+        "Inner game": f"{page_title(game) or inner_id}: `arena show {inner_id}{words}`",
     }
     width = max(map(len, rows.values()))
     lines = [f"| {'Property':11} | {'':{width}} |", f"|{'-' * 13}|{'-' * (width + 2)}|"]
     lines += [f"| {name:11} | {text:{width}} |" for name, text in rows.items()]
     return [f"# `{id}`", "\n".join(lines)]
+
+
+def _set_parameters(game: AnyGame) -> dict[str, Any]:
+    """The parameters of a game that are not at their defaults."""
+    parameters = inspect.signature(type(game)).parameters.values()
+    values = {p.name: getattr(game, p.name, p.default) for p in parameters}
+    return {p.name: values[p.name] for p in parameters if values[p.name] != p.default}
+
+
+def _payment(game: AnyGame) -> str:
+    """When the game pays; empty if it does not say, as the fact is optional."""
+    pays = getattr(game, "pays", None)
+    return "" if pays is None else PAYMENTS[pays]
 
 
 PAYMENTS = {"end": "at the end", "on_the_way": "on the way"}
