@@ -44,6 +44,7 @@ from arena_wrappers import (
 )
 from arena_wrappers.policies import is_async
 from arena_wrappers.policies.api import Usage
+from arena_wrappers.policies.protocol import own_prompt
 
 
 def obedient(request: TurnRequest) -> str:
@@ -427,7 +428,9 @@ def test_a_text_policy_passes_on_what_the_policy_can_do():
         make_policy("api:m@http://localhost:1/v1#reply_format=boxed"), "B"
     )
     assert is_async(player)
-    assert (player.prompt.reply_format, player.prompt.persona) == ("boxed", "B")
+    prompt = own_prompt(player)
+    assert prompt is not None
+    assert (prompt.reply_format, prompt.persona) == ("boxed", "B")
 
 
 def test_a_policy_that_answers_in_one_call_still_does_with_a_text() -> None:
