@@ -157,6 +157,7 @@ OTHERS = {
     "round_robin.py:TournamentPlan._settings": OWN,
     "matching.py:Matching._advance": OWN,
     "sweep.py:_check_sweep": OPERATOR,
+    "tree.py:_read_texts": OPERATOR,
     "arguments.py:read_params": OPERATOR,
     "options.py:_yaml_of": OPERATOR,
     "endpoints.py:_value": OPERATOR,

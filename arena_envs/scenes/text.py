@@ -27,7 +27,7 @@ def clean(text: str) -> str:
 def text_width(text: str) -> int:
     """The number of columns that a text takes in a font of fixed width.
 
-    >>> columns("ok"), columns("\u4f60\u597d")
+    >>> text_width("ok"), text_width("\u4f60\u597d")
     (2, 4)
     """
     if text.isascii():

@@ -39,7 +39,8 @@ OWN = [id for id, entry in registration._entries.items() if not entry.plugin]
 HOSTILE = "</text><script>alert(1)</script>&\"'\x1b[2J\u202e\ud800{{7*7}}" + "x" * 5000
 
 
-@pytest.mark.parametrize("id", OWN)
+# a game of a file has no board: what its players read is its scene
+@pytest.mark.parametrize("id", [id for id in OWN if id != "tree-v0"])
 def test_every_game_has_a_scene_of_its_own(id: str) -> None:
     game = make_game(id)
     state = game.initial_state()
