@@ -182,10 +182,11 @@ def test_one_row_that_is_off_is_seen_beside_exact_ones_in_half_precision(
     """As left padding without positions: only the padded row is wrong."""
     real = model_inputs
 
-    def counted_from_the_edge(packed, device):
-        inputs = real(packed, device)
-        width = inputs["input_ids"].shape[1]
-        return {**inputs, "position_ids": torch.arange(width).expand(len(packed), -1)}
+    def counted_from_the_edge(packed, device, **options):
+        inputs = real(packed, device, **options)
+        width = inputs.arguments["input_ids"].shape[1]
+        places = torch.arange(width).expand(len(packed), -1)
+        return inputs._replace(arguments={**inputs.arguments, "position_ids": places})
 
     monkeypatch.setattr(forward_module, "model_inputs", counted_from_the_edge)
     monkeypatch.setattr(mismatch, "may_share_prompts", lambda model: False)
