@@ -147,7 +147,9 @@ def run(args: argparse.Namespace) -> None:
         device = [forward.accelerator.device][
             : inputs.__wrapped__.__code__.co_argcount - 1
         ]
-        shape = inputs(packed, *device)["shift_labels"].shape
+        inputs_of_pass: Any = inputs(packed, *device)
+        arguments = getattr(inputs_of_pass, "arguments", inputs_of_pass)
+        shape = arguments["shift_labels"].shape
         zeros = 0 * next(model.parameters()).flatten()[0] + torch.zeros(shape)
         return zeros - 0.1, torch.zeros(shape)
 

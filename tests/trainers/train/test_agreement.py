@@ -184,8 +184,9 @@ def test_one_row_that_is_off_is_seen_beside_exact_ones_in_half_precision(
 
     def counted_from_the_edge(packed, device, **options):
         inputs = real(packed, device, **options)
-        width = inputs["input_ids"].shape[1]
-        return {**inputs, "position_ids": torch.arange(width).expand(len(packed), -1)}
+        width = inputs.arguments["input_ids"].shape[1]
+        places = torch.arange(width).expand(len(packed), -1)
+        return inputs._replace(arguments={**inputs.arguments, "position_ids": places})
 
     monkeypatch.setattr(forward_module, "model_inputs", counted_from_the_edge)
     monkeypatch.setattr(mismatch, "may_share_prompts", lambda model: False)

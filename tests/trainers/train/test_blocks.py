@@ -1,12 +1,17 @@
 """Attention by blocks: the scores and gradients of the dense mask, without its memory."""
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.attention.bias import causal_lower_right
 
 from arena_trainers.runs import tiny_model
 from arena_trainers.train.score import blocks
-from arena_trainers.train.score.blocks import attends_in_blocks, block_inputs
+from arena_trainers.train.score.blocks import (
+    _row_blocks,
+    attends_in_blocks,
+    block_inputs,
+)
 from arena_trainers.train.score.forward import plain_scores
 from arena_trainers.train.score.packing import model_inputs, packed_rows
 from arena_trainers.train.score.tensors import prompts_with_replies
@@ -28,15 +33,19 @@ def packed(tokenizer):
     mask = torch.tensor(
         [[0] * (9 - n) + [1] * (n + m) + [0] * (6 - m) for n, m in ROWS]
     )
-    rows = packed_rows(ids, mask, 6, max_tokens=100, share=True)
-    assert sorted(len(row.branches) for row in rows) == [1, 1, 2, 2]
+    ids[1, 9] = ids[0, 9]  # two replies with a common first token
+    rows = packed_rows(ids, mask, 6, max_tokens=16, pairs=1000.0)
+    assert [len(row.rows) for row in rows] == [3, 3]
+    assert [len(_row_blocks(row.ends, 0).pieces) for row in rows] == [5, 3]
     return rows
 
 
-def scored(model, inputs, tail):
+def scored(model, arguments, inputs):
     model.zero_grad()
-    logprobs, _ = plain_scores(model, inputs, tail, temperature=1.0)
-    (logprobs * torch.arange(1.0, 1 + tail)).sum().backward()
+    logprobs, _ = plain_scores(
+        model, arguments, inputs.tail, inputs.scored, temperature=1.0
+    )
+    (logprobs * torch.linspace(0.1, 1.0, logprobs.shape[1])).sum().backward()
     return logprobs.detach(), [p.grad.clone() for p in model.parameters()]
 
 
@@ -50,10 +59,10 @@ def test_scores_and_gradients_are_those_of_the_dense_mask(
         model.gradient_checkpointing_enable()
         model.train()
     dense = model_inputs(packed)
-    tail = dense["shift_labels"].shape[1]
-    expected, gradients = scored(model, dense, tail)
-    inputs = model_inputs(packed, with_mask=False) | block_inputs(packed)
-    logprobs, others = scored(model, inputs, tail)
+    expected, gradients = scored(model, dense.arguments, dense)
+    inputs = model_inputs(packed, with_mask=False)
+    arguments = inputs.arguments | block_inputs(packed)
+    logprobs, others = scored(model, arguments, inputs)
     torch.testing.assert_close(logprobs, expected, atol=1e-5, rtol=0)
     for gradient, other in zip(gradients, others, strict=True):
         torch.testing.assert_close(other, gradient, atol=1e-5, rtol=1e-5)
@@ -63,7 +72,7 @@ def test_scores_and_gradients_are_those_of_the_dense_mask(
 def test_long_rows_attend_by_blocks_where_layers_see_all_tokens(packed, tokenizer):
     model = tiny_model(tokenizer, hidden_size=32, num_layers=1, seed=1)
     assert not attends_in_blocks(model, packed)  # short rows
-    long = [packed[0]._replace(prompt=torch.ones(1100, dtype=torch.long))]
+    long = [packed[0]._replace(tokens=np.ones(1100, np.int64))]
     assert attends_in_blocks(model, long)
     model.config.sliding_window = 64
     assert not attends_in_blocks(model, long)

@@ -1,14 +1,17 @@
 """Attention of packed rows block by block, without a mask as large as the square of a row.
 
-The model gets the blocks of its rows beside their tokens and hands them to its layers. A prompt with its
-first reply is one causal block; each further reply is a block that also sees its prompt. Causal blocks run
-in kernels of flash attention, which take no mask.
+The model gets the blocks of its rows beside their tokens and hands them to its layers. A block ends where
+the walk through the tree of tokens goes back to branch off. It sees the tokens on its path from the root, and itself
+causally. Causal blocks run in kernels of flash attention, which take no mask.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
@@ -24,18 +27,18 @@ class RowBlocks(NamedTuple):
 
     Attributes:
         padding: positions before the first block.
-        first: positions of the first block: the prompt, with its first reply if that follows all of it.
-        others: for each block behind it, the positions of the first one that it sees, and its own.
+        pieces: sizes of the pieces that blocks see as a whole, in their order.
+        blocks: for each block, its size and the indexes of the pieces that it sees, its own ones last.
     """
 
     padding: int
-    first: int
-    others: tuple[tuple[int, int], ...]
+    pieces: tuple[int, ...]
+    blocks: tuple[tuple[int, tuple[int, ...]], ...]
 
 
 def attends_in_blocks(model: Any, packed: Sequence[PackedRow]) -> bool:
     """Whether rows are long, and the model hands arguments on to layers that see all earlier tokens."""
-    longest = max(len(row.prompt) + row.tail for row in packed)
+    longest = max(len(row.tokens) for row in packed)
     causal = model.get_base_model() if hasattr(model, "peft_config") else model
     hands_on = getattr(causal, "_supports_attention_backend", False)
     return longest >= MIN_LENGTH and hands_on and may_share_prompts(model)
@@ -44,18 +47,23 @@ def attends_in_blocks(model: Any, packed: Sequence[PackedRow]) -> bool:
 def block_inputs(packed: Sequence[PackedRow]) -> dict[str, Any]:
     """The arguments of a forward pass whose layers attend by blocks."""
     AttentionInterface.register("sdpa", attention_by_blocks)
-    head = max(len(row.prompt) for row in packed)
-    blocks: list[RowBlocks] = []
-    for row in packed:
-        sizes = [len(branch) - 1 for branch in row.branches]
-        others = list(zip(row.depths, sizes, strict=True))
-        first = len(row.prompt)
-        if row.depths[0] == first:
-            first += others.pop(0)[1]
-        blocks.append(RowBlocks(head - len(row.prompt), first, tuple(others)))
+    head = max(row.head for row in packed)
+    blocks = [_row_blocks(row.ends, head - row.head) for row in packed]
     # Instead of a mask of transformers'. No layer can use it, so one that gets no blocks raises.
     no_mask = torch.ones((1, 1, 0, 0), dtype=torch.bool)
     return {"row_blocks": tuple(blocks), "attention_mask": no_mask}
+
+
+def _row_blocks(ends: NDArray[np.int64], padding: int) -> RowBlocks:
+    """The blocks of a row whose places are seen up to `ends`, which are equal in a piece."""
+    pieces = np.concatenate([[0], np.flatnonzero(np.diff(ends)) + 1])
+    edges = np.flatnonzero(ends == np.arange(len(ends))) + 1  # behind each block
+    blocks = []
+    for start, end in pairwise([0, *edges.tolist()]):
+        seen = (pieces < end) & (ends[pieces] >= start)
+        blocks.append((end - start, tuple(np.flatnonzero(seen).tolist())))
+    sizes = np.diff(pieces, append=len(ends))
+    return RowBlocks(padding, tuple(sizes.tolist()), tuple(blocks))
 
 
 def attention_by_blocks(
@@ -109,24 +117,21 @@ def _parts(
     scaling: float | None,
 ) -> Iterator[torch.Tensor]:
     """What the positions of a row attend to, in their order: [1, H, length, D] of each block."""
-    sizes = [blocks.padding, blocks.first, *(size for _, size in blocks.others)]
-    sizes.append(query.shape[2] - sum(sizes))
-    before, first, *queries, behind = query.split(sizes, dim=2)
-    _, first_key, *keys, _ = key.split(sizes, dim=2)
-    _, first_value, *values, _ = value.split(sizes, dim=2)
+    behind = query.shape[2] - blocks.padding - sum(blocks.pieces)
+    sizes = [size for size, _ in blocks.blocks]
+    before, *queries, after = query.split([blocks.padding, *sizes, behind], dim=2)
+    pieces = [blocks.padding, *blocks.pieces, behind]
+    _, *keys, _ = key.split(pieces, dim=2)
+    _, *values, _ = value.split(pieces, dim=2)
     yield torch.zeros_like(before)
-    yield scaled_dot_product_attention(
-        first, first_key, first_value, None, dropout, is_causal=True, scale=scaling
-    )
-    for (depth, size), q, k, v in zip(
-        blocks.others, queries, keys, values, strict=True
-    ):
+    for block, (size, seen) in zip(queries, blocks.blocks, strict=True):
+        block_keys = torch.cat([keys[i] for i in seen], dim=2)
         yield scaled_dot_product_attention(
-            q,
-            torch.cat([first_key[:, :, :depth], k], dim=2),
-            torch.cat([first_value[:, :, :depth], v], dim=2),
-            causal_lower_right(size, depth + size),
+            block,
+            block_keys,
+            torch.cat([values[i] for i in seen], dim=2),
+            causal_lower_right(size, block_keys.shape[2]),
             dropout,
             scale=scaling,
         )
-    yield torch.zeros_like(behind)
+    yield torch.zeros_like(after)

@@ -41,6 +41,7 @@ from arena_trainers.train.score.packing import (
     joined_replies,
     model_inputs,
     packed_rows,
+    pairs_per_token,
 )
 from arena_trainers.train.score.reference import importance_ratio, reference_logprobs
 from arena_trainers.train.score.scores import TokenScores
@@ -268,11 +269,11 @@ class Forward:
                     mask[numbers],
                     width,
                     self.max_tokens,
-                    share=self.mode.shared,
+                    pairs_per_token(self.inner(model)) if self.mode.shared else None,
                 )
             ]
             together = chunks_by_length(
-                [len(row.prompt) for row in packed],
+                [row.head for row in packed],
                 [row.tail for row in packed],
                 self.max_tokens,
                 same_length,
@@ -291,9 +292,8 @@ class Forward:
         chunk_scores: list[tuple[torch.Tensor, ...]] = []
         sizes = []  # tokens, padding included
         for chunk in chunks:
-            longest_prompt = max(len(row.prompt) for row in chunk)
-            longest_tail = max(row.tail for row in chunk)
-            sizes.append(len(chunk) * (longest_prompt + longest_tail))
+            head, tail = max(row.head for row in chunk), max(row.tail for row in chunk)
+            sizes.append(len(chunk) * (head + tail))
         # layers that run again in the backward pass would read the adapter of another learner
         learners = {packed.learner for chunk in chunks for packed in chunk}
         mixes_adapters = len(learners) > 1 and self.trainer.args.gradient_checkpointing
@@ -343,11 +343,11 @@ class Forward:
     ) -> tuple[torch.Tensor, ...]:
         """Log-probabilities, entropies (or zeros) and values, if there is a head, float32[N, T]."""
         by_blocks = attends_in_blocks(self.inner(model), packed)
-        device = self.accelerator.device
-        inputs = model_inputs(packed, device, with_mask=not by_blocks)
+        inputs, tail, scored = model_inputs(
+            packed, self.accelerator.device, with_mask=not by_blocks
+        )
         if by_blocks:
             inputs |= block_inputs(packed)
-        tail = inputs["shift_labels"].shape[1]
         if self.trainer.learners is not None:
             model = self.trainer.learners.use(packed[0].learner, model)
         inner = self.inner(model)
@@ -355,18 +355,26 @@ class Forward:
             del inputs["position_ids"]
         is_own = inner is self.inner(self.trainer.model)
         head, fused = self.head if is_own else None, self.mode.fused
-        watch = scoring_the_last(inner, tail, fused) if fused or head else None
+        watch = None
+        if fused or head:
+            watch = scoring_the_last(inner, tail, fused, scored)
         with watch or nullcontext([]) as states, self.accelerator.autocast():
-            scores = self._scores(model, inputs, tail, compute_entropy)
+            scores = self._scores(model, inputs, tail, scored, compute_entropy)
         return scores if head is None else (*scores, head(states[0].float()))
 
     def _scores(
-        self, model: Any, inputs: dict[str, Any], tail: int, compute_entropy: bool
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        tail: int,
+        scored: torch.Tensor | None,
+        compute_entropy: bool,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log-probabilities and entropies of the last positions, by TRL's fused layer or plainly."""
+        """Log-probabilities and entropies of the labels, by TRL's fused layer or plainly."""
         if not self.mode.fused:
             inputs |= last_logits(self.inner(model), tail)
-            return plain_scores(model, inputs, tail, self.trainer.temperature)
+            temperature = self.trainer.temperature
+            return plain_scores(model, inputs, tail, scored, temperature)
         output = model(**inputs, fused_lm_head=True)
         logprobs: torch.Tensor = output.log_probs
         if not compute_entropy:
@@ -376,17 +384,23 @@ class Forward:
 
 @contextmanager
 def scoring_the_last(
-    model: Any, width: int, cuts: bool = True
+    model: Any, width: int, cuts: bool = True, scored: torch.Tensor | None = None
 ) -> Iterator[list[torch.Tensor]]:
-    """Has TRL's fused head score the vocabulary at the last `width` positions alone.
+    """Has TRL's fused head score the vocabulary at some of the last positions alone.
 
     Yields the hidden states of these positions; does nothing else unless `cuts`.
+
+    Args:
+        model: a causal language model.
+        width: number of last positions.
+        cuts: whether the head reads no other states.
+        scored: int64[N, T], which of these positions; all by default.
     """
     causal = model.get_base_model() if hasattr(model, "peft_config") else model
     states: list[torch.Tensor] = []
 
     def cut_states(module: Module, inputs: tuple[Any, ...], output: Any) -> Any:
-        states.append(output.last_hidden_state[:, -width:])
+        states.append(selected(output.last_hidden_state[:, -width:], scored))
         if cuts:
             output.last_hidden_state = states[-1]
         return output
@@ -398,12 +412,27 @@ def scoring_the_last(
         hook.remove()
 
 
+def selected(states: torch.Tensor, places: torch.Tensor | None) -> torch.Tensor:
+    """[N, T, H]: the states of [N, L, H] at places, int64[N, T]; all without places."""
+    if places is None:
+        return states
+    starts = torch.arange(len(states), device=states.device) * states.shape[1]
+    flat = states.flatten(0, 1)  # of which a selection has a cheap backward pass
+    chosen = flat.index_select(0, (places + starts[:, None]).flatten())
+    return chosen.view(*places.shape, states.shape[2])
+
+
 def plain_scores(
-    model: Any, inputs: dict[str, torch.Tensor], width: int, temperature: float
+    model: Any,
+    inputs: dict[str, torch.Tensor],
+    width: int,
+    scored: torch.Tensor | None,
+    temperature: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probabilities and entropies of the last positions, by the model's own logits."""
+    """Log-probabilities and entropies of the labels, by the model's own logits."""
     labels = inputs.pop("shift_labels")
     logits: torch.Tensor = model(**inputs, use_cache=False).logits[:, -width:]
+    logits = selected(logits, scored)
     logprobs = (logits.float() / temperature).log_softmax(dim=-1)
     label_logprobs = logprobs.gather(2, labels.clamp(min=0)[..., None])[..., 0]
     finite = logprobs.clamp(min=-1e4)  # as 0 times minus infinity is NaN

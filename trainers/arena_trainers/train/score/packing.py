@@ -1,7 +1,7 @@
-"""Rows that share a prompt are packed into one, and equal rows run once.
+"""Rows that begin alike are packed into one row, whose tokens are a tree; equal rows run once.
 
-A packed row holds a prompt without its last token, followed by one branch per reply: the last token of
-the reply's prompt, and the reply without its last token. See docs/trainer.md.
+A packed row holds the tokens of all its rows up to their last ones, each common beginning once, in the order of a
+walk from the root. See docs/trainer.md.
 """
 
 from collections.abc import Sequence
@@ -12,32 +12,56 @@ import torch
 from numpy.typing import NDArray
 
 from arena_trainers.lm.backends.forward_pass import accepts_argument
+from arena_trainers.lm.backends.memory import layer_sizes
+from arena_trainers.lm.backends.prefix_tree import common_length
 
 IGNORED = -100  # label of a position that is not scored, in transformers
 WINDOWS = ("sliding_window", "attention_chunk_size", "window_size")
+# tokens of a packed row of several shorter rows; its mask has their square
+LONGEST = 4096
+
+Integers = NDArray[np.int64]
 
 
 class PackedRow(NamedTuple):
-    """A prompt and replies to it.
+    """Rows that begin alike, as a tree of tokens.
 
     Attributes:
-        rows: the row of the batch of each reply.
-        prompt: int64[P - 1], the longest prompt without its last token.
-        branches: int64[1 + R] for each reply: the last token of its prompt, then the reply.
-        depths: positions of `prompt` that each branch follows.
+        rows: numbers of the rows in the batch.
+        tokens: int64[L], of the tree; a token comes behind those that it follows.
+        positions: int64[L], of the tokens in their rows.
+        ends: int64[L], the place of the last token behind each; `tokens[i]` sees `tokens[j]` if j ≤ i ≤ ends[j].
+        scored: int64[T], the places after which a token of a reply is scored, ascending.
+        labels: int64[T], these tokens.
+        cells: int64[R], for each token of the replies of all rows, its index in `labels`.
+        sizes: tokens of each reply.
         learner: index of the adapter that scores it, where there are several.
     """
 
     rows: list[int]
-    prompt: torch.Tensor
-    branches: list[torch.Tensor]
-    depths: list[int]
+    tokens: Integers
+    positions: Integers
+    ends: Integers
+    scored: Integers
+    labels: Integers
+    cells: Integers
+    sizes: list[int]
     learner: int = 0
 
     @property
+    def head(self) -> int:
+        """Tokens before the first place that is scored."""
+        return int(self.scored[0])
+
+    @property
     def tail(self) -> int:
-        """Positions behind the prompt."""
-        return sum(len(branch) - 1 for branch in self.branches)
+        """All other tokens."""
+        return len(self.tokens) - self.head
+
+    @property
+    def is_branching(self) -> bool:
+        """Whether a token does not see all tokens before it."""
+        return bool((self.ends < len(self.ends) - 1).any())
 
 
 def may_share_prompts(model: Any) -> bool:
@@ -56,67 +80,127 @@ def may_share_prompts(model: Any) -> bool:
     )
 
 
+def pairs_per_token(model: Any) -> float:
+    """Pairs of tokens whose attention takes as many multiplications as one token takes elsewhere."""
+    sizes = layer_sizes(model.config.get_text_config())
+    projections = 2 * (sizes.query_width + sizes.key_width) + 3 * sizes.inner
+    return sizes.hidden * projections / (2 * sizes.query_width)
+
+
 def packed_rows(
     input_ids: torch.Tensor,
     attention_mask: torch.Tensor,
     width: int,
     max_tokens: int,
-    share: bool,
+    pairs: float | None,
 ) -> list[PackedRow]:
-    """Packs rows whose prompts are the beginning of one of them.
+    """Packs rows with a common beginning.
 
-    The replies of a packed row together have at most as many tokens as its prompt. This
-    bounds the attention between branches, which is computed and masked.
+    Attention between branches is computed and masked. So a row is packed with others where this takes less than
+    to compute the common beginning again.
 
     Args:
         input_ids: int64[B, W]; the last `width` columns are replies.
         attention_mask: int64[B, W]; prompts have their padding on the left, replies on the
             right.
         width: columns of replies.
-        max_tokens: most tokens of a packed row of several replies.
-        share: whether replies may share a prompt; else each packed row has one reply.
+        max_tokens: most tokens of a packed row of several rows.
+        pairs: as `pairs_per_token`; None packs each row alone.
 
     Returns:
         Packed rows, in the order of their first rows; each row of the batch is in one of them.
     """
     start = input_ids.shape[1] - width
-    lengths = attention_mask[:, :start].sum(dim=1).clamp(min=1).tolist()
+    prompts = attention_mask[:, :start].sum(dim=1).clamp(min=1).tolist()
     replies = attention_mask[:, start:].sum(dim=1).clamp(min=1).tolist()
-    ids = input_ids.cpu()
-    prompts = [ids[i, start - length : start - 1] for i, length in enumerate(lengths)]
-    keys = [prompt.numpy().tobytes() for prompt in prompts] if share else []
-    shorter = _longest_beginnings(keys)
-    packed: list[PackedRow] = []
-    open_row: dict[bytes, PackedRow] = {}
-    order = list(range(len(ids)))
-    if share:  # the longest first, as shorter ones are beginnings of it
-        order.sort(key=lambda i: -lengths[i])
+    ids = input_ids.cpu().numpy()
+    texts = [ids[i, start - n : start + replies[i]] for i, n in enumerate(prompts)]
+    order = list(range(len(texts)))
+    if pairs is not None:  # in the order of a walk through the tree of all rows
+        order.sort(key=lambda i: texts[i][:-1].astype(">i8").tobytes())
+    trees: list[_Tree] = []
     for i in order:
-        prompt, key = prompts[i], keys[i] if share else None
-        row = None if key is None else open_row.get(key)
-        room = min(len(row.prompt), max_tokens - len(row.prompt)) if row else 0
-        if row is None or row.tail + replies[i] > room:
-            row = PackedRow([], prompt, [], [])
-            packed.append(row)
-            while key is not None:
-                open_row[key] = row
-                key = shorter[key]
-        row.rows.append(i)
-        row.branches.append(ids[i, start - 1 : start + replies[i]])
-        row.depths.append(len(prompt))
-    return sorted(packed, key=lambda row: min(row.rows))
+        if (
+            pairs is None
+            or not trees
+            or not trees[-1].takes(texts[i], max_tokens, pairs)
+        ):
+            trees.append(_Tree())
+        trees[-1].add(i, texts[i], prompts[i])
+    return sorted((tree.packed() for tree in trees), key=lambda row: min(row.rows))
 
 
-def _longest_beginnings(texts: Sequence[bytes]) -> dict[bytes, bytes | None]:
-    """For each text the longest other one that begins it; None if there is none."""
-    beginnings: dict[bytes, bytes | None] = {}
-    path: list[bytes] = []  # beginnings of the next text; sorted, it follows them
-    for text in sorted(set(texts)):
-        while path and not text.startswith(path[-1]):
-            path.pop()
-        beginnings[text] = path[-1] if path else None
-        path.append(text)
-    return beginnings
+class _Tree:
+    """A packed row to which rows are added in the order of a walk."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        # of the last row, and its places
+        self.last_text = self.path = np.zeros(0, np.int64)
+        self.rows: list[int] = []
+        self.sizes: list[int] = []
+        self.parts: list[tuple[Integers, Integers]] = []  # tokens and positions
+        # places, and the last one behind them
+        self.closed: list[tuple[Integers, int]] = []
+        self.scored: list[Integers] = []
+        self.labels: list[Integers] = []
+
+    def takes(self, text: Integers, max_tokens: int, pairs: float) -> bool:
+        """Whether a row should be packed here: it begins like the last one, and this saves time."""
+        shared = common_length(text[:-1], self.last_text)
+        num_new = len(text) - 1 - shared
+        fits = self.size + num_new <= min(max_tokens, max(LONGEST, 2 * len(text)))
+        masked_pairs = 2 * num_new * self.size
+        return fits and masked_pairs < shared * (pairs + shared + 2 * num_new)
+
+    def add(self, row: int, text: Integers, num_prompt: int) -> None:
+        shared = common_length(text[:-1], self.last_text)
+        if shared < len(self.path):
+            self.closed.append((self.path[shared:], self.size - 1))
+        num_new = len(text) - 1 - shared
+        new = np.arange(self.size, self.size + num_new)
+        self.parts.append((text[shared:-1], np.arange(shared, len(text) - 1)))
+        self.path = np.concatenate([self.path[:shared], new])
+        self.last_text = text[:-1]
+        self.size += num_new
+        self.rows.append(row)
+        self.sizes.append(len(text) - num_prompt)
+        self.scored.append(self.path[num_prompt - 1 :])
+        self.labels.append(text[num_prompt:])
+
+    def packed(self) -> PackedRow:
+        tokens, positions = zip(*self.parts, strict=True)
+        ends = np.full(self.size, self.size - 1)
+        for places, end in self.closed:
+            ends[places] = end
+        # as one number; rows that begin alike share the scores of their beginning
+        keys = (np.concatenate(self.scored) << 32) + np.concatenate(self.labels)
+        keys, cells = np.unique(keys, return_inverse=True)
+        return PackedRow(
+            rows=self.rows,
+            tokens=np.concatenate(tokens),
+            positions=np.concatenate(positions),
+            ends=ends,
+            scored=keys >> 32,
+            labels=keys & (2**32 - 1),
+            cells=cells,
+            sizes=self.sizes,
+        )
+
+
+class PackedInputs(NamedTuple):
+    """A forward pass over packed rows.
+
+    Attributes:
+        arguments: `input_ids` int64[N, L], in which the first scored places of all rows are in the same column;
+            `shift_labels` int64[N, T]; `attention_mask`; and `position_ids`.
+        tail: columns from the first scored one on.
+        scored: int64[N, T], the columns among these of the labels; None if they are the first T.
+    """
+
+    arguments: dict[str, Any]
+    tail: int
+    scored: torch.Tensor | None
 
 
 def model_inputs(
@@ -124,60 +208,42 @@ def model_inputs(
     device: torch.device | str = "cpu",
     *,
     with_mask: bool = True,
-) -> dict[str, Any]:
-    """The arguments of a forward pass over packed rows, on the device.
-
-    Args:
-        packed: the rows.
-        device: of the tensors.
-        with_mask: whether the layers attend by a mask.
-
-    Returns:
-        `input_ids` int64[N, L], with prompts on the left of a common column and branches on
-        its right; `shift_labels` int64[N, T], the next tokens of the last T positions;
-        `attention_mask`, if it is wanted; and `position_ids`, which begin behind the padding.
-    """
-    head = max(len(row.prompt) for row in packed)
-    tail = max(row.tail for row in packed)
+) -> PackedInputs:
+    """The forward pass over packed rows, on the device; without `attention_mask` if it is not wanted."""
+    head, tail = max(row.head for row in packed), max(row.tail for row in packed)
     width = head + tail
-    spans: list[tuple[int, int, int, int, int]] = []
-    texts: list[torch.Tensor] = []
-    for n, row in enumerate(packed):
-        start = n * width + head
-        length = len(row.prompt)
-        spans.append((start - length, length, 0, 0, head))
-        texts.append(row.prompt)
-        parts = zip(row.branches, row.depths, strict=True)
-        for number, (branch, depth) in enumerate(parts, 1):
-            spans.append((start, len(branch) - 1, number, depth, depth))
-            texts.append(branch[:-1])
-            start += len(branch) - 1
-    starts, lengths, numbers, firsts, depths = np.array(spans).T
-    cells = np.repeat(starts, lengths) + places_within(lengths)
+    sizes = np.array([len(row.tokens) for row in packed])
+    shifts = np.array([head - row.head for row in packed])
+    starts = np.arange(len(packed)) * width + shifts
+    cells = torch.from_numpy(np.repeat(starts, sizes) + places_within(sizes))
 
-    def columns(values: NDArray[np.int64] | torch.Tensor, fill: int) -> torch.Tensor:
+    def columns(values: Sequence[Integers], fill: int) -> torch.Tensor:
         column = torch.full((len(packed) * width,), fill)
-        column[torch.from_numpy(cells)] = torch.as_tensor(values)
+        column[cells] = torch.from_numpy(np.concatenate(values))
         return column.view(len(packed), width).to(device)
 
-    labels = torch.full((len(packed) * tail,), IGNORED)
-    labels[_label_cells(packed, tail)] = torch.cat(
-        [branch[1:] for row in packed for branch in row.branches]
-    )
-    part = columns(np.repeat(numbers, lengths), -1)  # 0 the prompt, k the branch k
-    position_ids = columns(np.repeat(firsts, lengths) + places_within(lengths), 0)
-    inputs = {
-        "input_ids": columns(torch.cat(texts), 0),
-        "shift_labels": labels.view(len(packed), tail).to(device),
-        "position_ids": position_ids,
+    is_tree = any(len(row.rows) > 1 for row in packed)
+    num_labels = max(len(row.labels) for row in packed) if is_tree else tail
+    label_cells = _label_cells(packed, num_labels)
+
+    def of_labels(values: Sequence[Integers], fill: int) -> torch.Tensor:
+        column = torch.full((len(packed) * num_labels,), fill)
+        column[label_cells] = torch.from_numpy(np.concatenate(values))
+        return column.view(len(packed), num_labels).to(device)
+
+    arguments = {
+        "input_ids": columns([row.tokens for row in packed], 0),
+        "shift_labels": of_labels([row.labels for row in packed], IGNORED),
+        "position_ids": columns([row.positions for row in packed], 0),
     }
-    if not with_mask:
-        return inputs
-    if any(len(row.branches) > 1 for row in packed):
-        # positions of the prompt that are seen
-        seen = columns(np.repeat(depths, lengths), head)
-        return inputs | {"attention_mask": _attention_mask(part, position_ids, seen)}
-    return inputs | {"attention_mask": (part >= 0).long()}
+    if with_mask and any(row.is_branching for row in packed):
+        shifted = [row.ends + shift for row, shift in zip(packed, shifts, strict=True)]
+        arguments["attention_mask"] = _tree_mask(columns(shifted, -1))
+    elif with_mask:
+        ones = [np.ones(size, np.int64) for size in sizes]
+        arguments["attention_mask"] = columns(ones, 0)
+    scored = [row.scored - row.head for row in packed]
+    return PackedInputs(arguments, tail, of_labels(scored, 0) if is_tree else None)
 
 
 def places_within(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -186,33 +252,21 @@ def places_within(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
 
 
-def _label_cells(packed: Sequence[PackedRow], tail: int) -> torch.Tensor:
-    """int64[M]: where the tokens of all replies are in [N, T], reply by reply."""
-    sizes = np.array([row.tail for row in packed])
-    starts = np.arange(len(packed)) * tail
+def _label_cells(packed: Sequence[PackedRow], num_labels: int) -> torch.Tensor:
+    """int64[M]: where the labels of all packed rows are in [N, T], row by row."""
+    sizes = np.array([len(row.labels) for row in packed])
+    starts = np.arange(len(packed)) * num_labels
     return torch.from_numpy(np.repeat(starts, sizes) + places_within(sizes))
 
 
-def _attention_mask(
-    part: torch.Tensor, places: torch.Tensor, depth: torch.Tensor
-) -> torch.Tensor:
+def _tree_mask(ends: torch.Tensor) -> torch.Tensor:
     """bool[N, 1, L, L]: whether a position (row) attends to another (column).
 
-    The positions of a part see the same columns, up to their own. So the columns are compared once
-    for each part, and each position copies the line of its part.
+    Args:
+        ends: int64[N, L], the last column behind each; -1 at padding.
     """
-    num_rows, length = part.shape
-    num_parts = int(part.max()) + 2  # padding is part -1
-    part_depth = depth.new_zeros(num_rows, num_parts)
-    part_depth.scatter_(1, part + 1, depth)
-    is_same = (
-        part[:, None] == torch.arange(-1, num_parts - 1, device=part.device)[:, None]
-    )
-    in_prompt = (part == 0)[:, None] & (places[:, None] < part_depth[..., None])
-    visible = (is_same | in_prompt) & (part >= 0)[:, None]  # [N, parts, L]
-    first_part = torch.arange(num_rows, device=part.device)[:, None] * num_parts
-    lines = (first_part + part + 1).flatten()
-    sees = visible.flatten(0, 1).index_select(0, lines).view(num_rows, length, length)
+    columns = torch.arange(ends.shape[1], device=ends.device, dtype=torch.int32)
+    sees = ends.int()[:, None] >= columns[:, None]  # [N, L, L]
     sees.tril_()
     # Padding attends to itself, because a softmax over no position is NaN.
     sees.diagonal(dim1=1, dim2=2).fill_(True)
@@ -224,7 +278,7 @@ def joined_replies(
 ) -> torch.Tensor:
     """[B, width]: the scores of the replies of all rows of a batch; 0 behind their ends.
 
-    One `cat` and one scatter: a tensor of its own for each reply would make the backward pass
+    One `cat` and one selection: a tensor of its own for each reply would make the backward pass
     quadratic, as the gradient of a slice is as large as the whole.
 
     Args:
@@ -232,21 +286,22 @@ def joined_replies(
         chunks: the packed rows of each; together they hold all rows of the batch.
         width: columns of replies.
     """
-    cells: list[torch.Tensor] = []
     num_rows = sum(len(row.rows) for chunk in chunks for row in chunk)
+    num_scores = sum(of_chunk.numel() for of_chunk in scores)
+    source = np.full(num_rows * width, num_scores)  # a 0 behind all scores
+    start = 0
     for of_chunk, chunk in zip(scores, chunks, strict=True):
         rows = np.array([i for row in chunk for i in row.rows])
-        sizes = np.array([len(b) - 1 for row in chunk for b in row.branches])
-        # padding goes to a cell behind all others
-        cell = torch.full((of_chunk.numel(),), num_rows * width)
-        cell[_label_cells(chunk, of_chunk.shape[1])] = torch.from_numpy(
-            np.repeat(rows * width, sizes) + places_within(sizes)
-        )
-        cells.append(cell)
-    values = torch.cat([of_chunk.flatten() for of_chunk in scores])
-    replies = values.new_zeros(num_rows * width + 1)
-    replies = replies.scatter(0, torch.cat(cells).to(values.device), values)
-    return replies[:-1].view(num_rows, width)
+        sizes = np.array([size for row in chunk for size in row.sizes])
+        starts = start + np.arange(len(chunk)) * of_chunk.shape[1]
+        cells = np.concatenate([row.cells for row in chunk])
+        cells = cells + np.repeat(starts, [len(row.cells) for row in chunk])
+        source[np.repeat(rows * width, sizes) + places_within(sizes)] = cells
+        start += of_chunk.numel()
+    flat = [of_chunk.flatten() for of_chunk in scores]
+    values = torch.cat([*flat, flat[0].new_zeros(1)])
+    replies = values.index_select(0, torch.from_numpy(source).to(values.device))
+    return replies.view(num_rows, width)
 
 
 def distinct_rows(
