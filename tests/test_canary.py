@@ -158,7 +158,6 @@ OTHERS = {
     "matching.py:Matching._advance": OWN,
     "sweep.py:_check_sweep": OPERATOR,
     "arguments.py:read_params": OPERATOR,
-    "options.py:_yaml_of": OPERATOR,
     "endpoints.py:_value": OPERATOR,
     "finite.py:_lower_rate": CHECKPOINT,
     "folder.py:_config": CHECKPOINT,

@@ -88,20 +88,43 @@ def _values(
     luck: LuckCorrections,
     num_episodes: int,
 ) -> list[tuple[float, Floats]]:
-    """What the episode of each seed counts, and the corrections of its luck."""
+    """The value of the episode of each seed, and the corrections of its luck."""
+    is_team = plan.game.num_players == 1 or plan.game.kind == "cooperative"
+    values_of = _team_values if is_team else _seat_values
+    return values_of(plan, learner, start, seeds, luck, num_episodes)
+
+
+def _team_values(
+    plan: GamePlan,
+    learner: Policy,
+    start: Policy,
+    seeds: Sequence[int],
+    luck: LuckCorrections,
+    num_episodes: int,
+) -> list[tuple[float, Floats]]:
+    """As `_values`, where each of the two plays all seats."""
+    parts = []
+    for policy in (learner, start):
+        played = play(plan.env_fn, policy, seeds, on_error="raise")
+        returns = [float(np.mean(episode.returns)) for episode in played]
+        seats = range(plan.game.num_players)
+        rows = np.mean([luck.rows(s, played, num_episodes) for s in seats], axis=0)
+        parts.append((returns, rows))
+    (returns, rows), (start_returns, start_rows) = parts
+    gaps = np.subtract(returns, start_returns).tolist()
+    return [*zip(gaps, rows - start_rows, strict=True)]
+
+
+def _seat_values(
+    plan: GamePlan,
+    learner: Policy,
+    start: Policy,
+    seeds: Sequence[int],
+    luck: LuckCorrections,
+    num_episodes: int,
+) -> list[tuple[float, Floats]]:
+    """As `_values`, where the learner has one seat, which rotates."""
     num_seats = plan.game.num_players
-    if num_seats == 1 or plan.game.kind == "cooperative":
-        parts = []
-        for policy in (learner, start):
-            played = play(plan.env_fn, policy, seeds, on_error="raise")
-            returns = [float(np.mean(episode.returns)) for episode in played]
-            rows = np.mean(
-                [luck.rows(s, played, num_episodes) for s in range(num_seats)], axis=0
-            )
-            parts.append((returns, rows))
-        (returns, rows), (start_returns, start_rows) = parts
-        gaps = np.subtract(returns, start_returns).tolist()
-        return [*zip(gaps, rows - start_rows, strict=True)]
     plans = []
     for seed in seeds:
         seats = [start] * num_seats

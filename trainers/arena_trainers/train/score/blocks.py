@@ -1,6 +1,6 @@
 """Attention of packed rows block by block, without a mask as large as the square of a row.
 
-The model gets the blocks of its rows beside their tokens and hands them to its layers. A prompt with its
+The model gets the blocks of its rows as an argument and passes it to its layers. A prompt with its
 first reply is one causal block; each further reply is a block that also sees its prompt. Causal blocks run
 in kernels of flash attention, which take no mask.
 """
@@ -23,22 +23,22 @@ class RowBlocks(NamedTuple):
     """The blocks of one row.
 
     Attributes:
-        padding: positions before the first block.
-        first: positions of the first block: the prompt, with its first reply if that follows all of it.
-        others: for each block behind it, the positions of the first one that it sees, and its own.
+        padding: number of positions before the first block.
+        first: size of the first block: the prompt, with its first reply if that follows all of it.
+        replies: of each further block, how many positions of the first one it sees, and its size.
     """
 
     padding: int
     first: int
-    others: tuple[tuple[int, int], ...]
+    replies: tuple[tuple[int, int], ...]
 
 
 def attends_in_blocks(model: Any, packed: Sequence[PackedRow]) -> bool:
-    """Whether rows are long, and the model hands arguments on to layers that see all earlier tokens."""
+    """Whether rows are long, and the model passes arguments to layers that see all earlier tokens."""
     longest = max(len(row.prompt) + row.tail for row in packed)
     causal = model.get_base_model() if hasattr(model, "peft_config") else model
-    hands_on = getattr(causal, "_supports_attention_backend", False)
-    return longest >= MIN_LENGTH and hands_on and may_share_prompts(model)
+    passes_arguments = getattr(causal, "_supports_attention_backend", False)
+    return longest >= MIN_LENGTH and passes_arguments and may_share_prompts(model)
 
 
 def block_inputs(packed: Sequence[PackedRow]) -> dict[str, Any]:
@@ -48,11 +48,11 @@ def block_inputs(packed: Sequence[PackedRow]) -> dict[str, Any]:
     blocks: list[RowBlocks] = []
     for row in packed:
         sizes = [len(branch) - 1 for branch in row.branches]
-        others = list(zip(row.depths, sizes, strict=True))
+        replies = list(zip(row.depths, sizes, strict=True))
         first = len(row.prompt)
         if row.depths[0] == first:
-            first += others.pop(0)[1]
-        blocks.append(RowBlocks(head - len(row.prompt), first, tuple(others)))
+            first += replies.pop(0)[1]
+        blocks.append(RowBlocks(head - len(row.prompt), first, tuple(replies)))
     # Instead of a mask of transformers'. No layer can use it, so one that gets no blocks raises.
     no_mask = torch.ones((1, 1, 0, 0), dtype=torch.bool)
     return {"row_blocks": tuple(blocks), "attention_mask": no_mask}
@@ -109,7 +109,7 @@ def _parts(
     scaling: float | None,
 ) -> Iterator[torch.Tensor]:
     """What the positions of a row attend to, in their order: [1, H, length, D] of each block."""
-    sizes = [blocks.padding, blocks.first, *(size for _, size in blocks.others)]
+    sizes = [blocks.padding, blocks.first, *(size for _, size in blocks.replies)]
     sizes.append(query.shape[2] - sum(sizes))
     before, first, *queries, behind = query.split(sizes, dim=2)
     _, first_key, *keys, _ = key.split(sizes, dim=2)
@@ -119,7 +119,7 @@ def _parts(
         first, first_key, first_value, None, dropout, is_causal=True, scale=scaling
     )
     for (depth, size), q, k, v in zip(
-        blocks.others, queries, keys, values, strict=True
+        blocks.replies, queries, keys, values, strict=True
     ):
         yield scaled_dot_product_attention(
             q,

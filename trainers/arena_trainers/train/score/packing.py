@@ -174,9 +174,9 @@ def model_inputs(
     if not with_mask:
         return inputs
     if any(len(row.branches) > 1 for row in packed):
-        # positions of the prompt that are seen
-        seen = columns(np.repeat(depths, lengths), head)
-        return inputs | {"attention_mask": _attention_mask(part, position_ids, seen)}
+        # how many positions of the prompt each one sees
+        visible = columns(np.repeat(depths, lengths), head)
+        return inputs | {"attention_mask": _attention_mask(part, position_ids, visible)}
     return inputs | {"attention_mask": (part >= 0).long()}
 
 
