@@ -426,8 +426,8 @@ def test_a_text_policy_passes_on_what_the_policy_can_do():
     player = with_text(
         make_policy("api:m@http://localhost:1/v1#reply_format=boxed"), "B"
     )
-    assert is_async(player)
     assert (player.prompt.reply_format, player.prompt.persona) == ("boxed", "B")
+    assert is_async(player)
 
 
 def test_a_policy_that_answers_in_one_call_still_does_with_a_text() -> None:

@@ -71,27 +71,15 @@ def score_against(
     """
     seeds = process_share(range(num_episodes))
     luck = LuckCorrections(plan.wrapper, learner, "self", knows_seats=False)
-    pairs = gather_shares(_values(plan, learner, start, seeds, luck, num_episodes))
+    is_team = plan.game.num_players == 1 or plan.game.kind == "cooperative"
+    values_of = _team_values if is_team else _seat_values
+    pairs = gather_shares(values_of(plan, learner, start, seeds, luck, num_episodes))
     values = np.array([value for value, _ in pairs])
     if luck.name is not None and num_episodes >= PLANNED.min_adjusted:
         adjusted = adjusted_returns(values, np.array([row for _, row in pairs]))
         values = adjusted if helps(values, adjusted) else values
     error = float(np.std(values, ddof=1)) / num_episodes**0.5
     return float(np.mean(values)), error
-
-
-def _values(
-    plan: GamePlan,
-    learner: Policy,
-    start: Policy,
-    seeds: Sequence[int],
-    luck: LuckCorrections,
-    num_episodes: int,
-) -> list[tuple[float, Floats]]:
-    """The value of the episode of each seed, and the corrections of its luck."""
-    is_team = plan.game.num_players == 1 or plan.game.kind == "cooperative"
-    values_of = _team_values if is_team else _seat_values
-    return values_of(plan, learner, start, seeds, luck, num_episodes)
 
 
 def _team_values(
@@ -102,7 +90,7 @@ def _team_values(
     luck: LuckCorrections,
     num_episodes: int,
 ) -> list[tuple[float, Floats]]:
-    """As `_values`, where each of the two plays all seats."""
+    """The value of each seed where each of the two plays all seats, and the corrections of its luck."""
     parts = []
     for policy in (learner, start):
         played = play(plan.env_fn, policy, seeds, on_error="raise")
@@ -123,7 +111,7 @@ def _seat_values(
     luck: LuckCorrections,
     num_episodes: int,
 ) -> list[tuple[float, Floats]]:
-    """As `_values`, where the learner has one seat, which rotates."""
+    """As `_team_values`, where the learner has one seat, which rotates."""
     num_seats = plan.game.num_players
     plans = []
     for seed in seeds:
