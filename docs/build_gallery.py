@@ -8,7 +8,7 @@ import arena_envs
 from arena_envs.game import AnyGame
 from arena_envs.registration import GameInfo
 from arena_envs.scenes import svg
-from arena_studio.web.pictures import position
+from arena_studio.web.pictures import middle_scene
 from arena_wrappers.prompts.pages import page_title
 from build_games import stems_of
 
@@ -33,7 +33,7 @@ def write_gallery(folder: Path) -> None:
             facts = dict(zip(FACTS, _facts(info, game), strict=True))
             for fact, value in facts.items():
                 values[fact].add(value)
-            (images / f"{info.id}.svg").write_text(svg(position(info.id, game)))
+            (images / f"{info.id}.svg").write_text(svg(middle_scene(info.id, game)))
             cards.append(card(info, game, f"../games/{stems[info.id]}.md", facts))
     choices = "".join(_choice(fact, sorted(values[fact])) for fact in FACTS)
     form = f'<form class="gallery-filters" aria-label="Filters">{choices}</form>\n\n'

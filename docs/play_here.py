@@ -15,7 +15,7 @@ from arena_envs.bots.solved import Tabular
 from arena_envs.game import AnyGame
 from arena_envs.nodes import Chance, graph_of
 from arena_eval.move_values import MoveSolver, MoveValueTable, Source
-from arena_studio.web.views import action_text, frames, seen, values_at
+from arena_studio.web.views import action_text, frames, seat_view, values_at
 from arena_wrappers.policies import (
     BotPolicy,
     Policy,
@@ -263,7 +263,7 @@ class Tables:
             "own_turns": [i for i, t in enumerate(session.turns) if t.seat == seat],
             "forfeited_by": None,
             "saved": self._now(id, session),
-            **seen(session, seat),
+            **seat_view(session, seat),
         }
 
     def _now(self, id: str, session: Session) -> dict[str, Any]:
@@ -272,7 +272,7 @@ class Tables:
         return {**self._saved[id], "replies": replies}
 
     def _watch(self, id: str, session: Session, start: int) -> dict[str, Any]:
-        """The turns from `start` on of a game of policies; who has seen all gets one more."""
+        """The turns from `start` on of a game of policies; a visitor who has all of them gets one more."""
         if start >= len(session.turns):
             session.go_on(1)
         saved = self._now(id, session)

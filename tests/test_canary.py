@@ -159,7 +159,6 @@ OTHERS = {
     "sweep.py:_check_sweep": OPERATOR,
     "tree.py:_read_texts": OPERATOR,
     "arguments.py:read_params": OPERATOR,
-    "options.py:_yaml_of": OPERATOR,
     "endpoints.py:_value": OPERATOR,
     "finite.py:_lower_rate": CHECKPOINT,
     "folder.py:_config": CHECKPOINT,
@@ -569,6 +568,21 @@ def of_endpoints(folder: Path) -> None:
         tried(_tool_answer, seen, json.dumps(call))
 
 
+def of_trees(folder: Path) -> None:
+    """The texts of a game tree: TOML, with tables in braces."""
+    from arena_envs.games.tree import Tree, _read_texts
+
+    form = Tree().form
+    texts = {"rules": "a", "roles": ["b", "c"], "sets": {"1.1": "d"}}
+    for mutant in mutants({**texts, "outcomes": {"2": "e"}}):
+        if isinstance(mutant, dict):
+            lines = [
+                f"{json.dumps(str(name))} = {json.dumps(value, separators=(',', '='))}"
+                for name, value in mutant.items()
+            ]
+            tried(_read_texts, "\n".join(lines), "texts.toml", form)
+
+
 READERS = (
     *(of_episodes, of_datasets, of_runs, of_evaluations, of_improvements, of_prices),
     *(of_tournaments, of_boards),
@@ -581,7 +595,7 @@ READERS = (
         of_conversations,
         of_recipes,
     ),
-    *(of_checkpoints, of_endpoints),
+    *(of_checkpoints, of_endpoints, of_trees),
 )
 
 

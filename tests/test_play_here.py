@@ -43,7 +43,7 @@ def test_a_game_is_played_as_by_a_seat_session(every_game: str) -> None:
     here = play_here.Session(every_game, players, seed=5)
     here.go_on()
     for _ in range(6):
-        assert views.seen(here, 0) == views.seen(server, 0)
+        assert views.seat_view(here, 0) == views.seat_view(server, 0)
         if here.done:
             break
         reply = rng.choice(here.info()["legal"])

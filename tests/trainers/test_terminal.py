@@ -10,7 +10,7 @@ import pytest
 from rich.progress import Progress, TextColumn
 from rich.table import Table
 
-from arena_trainers.cli.latex import latex
+from arena_trainers.cli.latex import latex_table
 from arena_trainers.cli.output import drawn, plain
 from arena_trainers.terminal import Console, PrintableStream
 
@@ -52,7 +52,7 @@ def test_a_console_draws_every_text_as_it_is(table) -> None:
 
 def test_tables_for_pipes_and_papers_keep_markup_as_text(table) -> None:
     assert MARKUP in plain(table)
-    assert "[red]x[/red]" in latex(table)
+    assert "[red]x[/red]" in latex_table(table)
 
 
 def test_lines_and_bars_of_progress_are_printable() -> None:

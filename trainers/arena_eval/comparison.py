@@ -54,9 +54,8 @@ value: the seat's share of the team's return with the policy less that with the 
 brackets: 95 % intervals over n seeds"""
 
 Record = dict[str, Any]
-CoalitionStep = tuple[
-    int, frozenset[int], float
-]  # seat, coalition that it joins, weight
+# seat, coalition that it joins, weight
+CoalitionStep = tuple[int, frozenset[int], float]
 
 
 def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:

@@ -373,10 +373,11 @@ def adjusted_to(
         return None
     if not helps(returns, adjusted):
         return None
-    raw, left = float(returns.var(ddof=1)), float(adjusted.var(ddof=1))
+    variance = float(returns.var(ddof=1))
+    adjusted_variance = float(adjusted.var(ddof=1))
     mean, worth = float(adjusted.mean()), None
-    if left > NO_SPREAD * raw:
-        worth = raw / left
+    if adjusted_variance > NO_SPREAD * variance:
+        worth = variance / adjusted_variance
     else:
         adjusted = np.full(len(adjusted), mean)
     low, high = methods.adjusted(adjusted, *bounds)
@@ -385,5 +386,5 @@ def adjusted_to(
 
 def helps(returns: Floats, adjusted: Floats) -> bool:
     """Whether adjusted returns save at least 5 % of the games."""
-    raw, left = float(returns.var(ddof=1)), float(adjusted.var(ddof=1))
-    return raw > 0 and raw >= MIN_WORTH * left
+    variance = float(returns.var(ddof=1))
+    return variance > 0 and variance >= MIN_WORTH * float(adjusted.var(ddof=1))

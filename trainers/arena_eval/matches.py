@@ -145,7 +145,7 @@ def _repetition(row: ResultRow) -> str:
 CHUNK = 256  # episodes in flight
 TRIAL = 32  # most episodes per seat for the choice of the best constant policy
 
-SILENT = "play ended, as no episode of the last ones got its replies"
+SILENT = "play ended, as the policies gave no replies in the last episodes"
 
 Progress = Callable[[int, int], object]  # episodes done, and episodes in all
 
@@ -527,10 +527,10 @@ class EvaluationPlan:
                 return played
             if ends is not None and self._stop.is_clear(*ends):
                 break
-        is_over = num_done == len(self._seeds)
-        is_over |= ends is not None and self._stop.is_clear(*ends)
-        self.has_spent_budget |= not is_over
-        why = self._stop.outcome(ends, has_budget=is_over)
+        are_all_played = num_done == len(self._seeds)
+        is_clear = ends is not None and self._stop.is_clear(*ends)
+        self.has_spent_budget |= not (are_all_played or is_clear)
+        why = self._stop.outcome(ends, are_all_played=are_all_played)
         self._stops.append(f"{num_done} seeds{against(name)}: {why}")
         return played
 

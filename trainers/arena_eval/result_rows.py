@@ -109,9 +109,8 @@ class ResultRow:
         return self.mean_return, self.low, self.high
 
 
-EpisodesBySeat = Mapping[
-    int, Sequence[Episode]
-]  # by the seat of a policy, in order of seeds
+# by the seat of a policy, in order of seeds
+EpisodesBySeat = Mapping[int, Sequence[Episode]]
 
 
 def against(opponent: str) -> str:

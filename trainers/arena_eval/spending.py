@@ -131,9 +131,8 @@ class Budget:
                 raise ValueError(f"want {name} above 0, got {limit}")
         self.max_tokens, self.max_cost = max_tokens, max_cost
         self._prices = dict(prices or {})
-        self._endpoints: dict[
-            int, tuple[MeteredPolicy, Usage]
-        ] = {}  # with their first use
+        # with their first use
+        self._endpoints: dict[int, tuple[MeteredPolicy, Usage]] = {}
         self._earlier = Spending(0, 0, 0, 0.0)
 
     @property

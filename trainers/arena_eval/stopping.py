@@ -54,16 +54,16 @@ class StopRule:
         is_narrow = self.half_width is not None and (high - low) / 2 <= self.half_width
         return is_narrow or (self.is_until_decided and (low > 0 or high < 0))
 
-    def outcome(self, ends: tuple[float, float] | None, has_budget: bool) -> str:
+    def outcome(self, ends: tuple[float, float] | None, are_all_played: bool) -> str:
         """Why play ended, and what is known then.
 
         Args:
             ends: of the interval; None if there is none, as all episodes are lost.
-            has_budget: whether the budget pays more seeds.
+            are_all_played: whether all seeds were played; else the budget ended play.
         """
         if ends is not None and self.is_clear(*ends):
             return "the interval is as asked for"
-        why = "all were played" if has_budget else OVER_BUDGET
+        why = "all were played" if are_all_played else OVER_BUDGET
         if ends is None:
             return why
         low, high = ends

@@ -83,7 +83,7 @@ class Option:
 
     @property
     def typed_name(self) -> str:
-        """How a command line begins to set it: `--beta` or `--lora r=`."""
+        """The words of a command line that its value follows: `--beta` or `--lora r=`."""
         return f"--{self.mapping} {self.key}=" if self.mapping else f"--{self.name}"
 
     def converted(self, value: Any) -> Any:
@@ -246,7 +246,7 @@ def read_pairs(
     values: dict[str, Any] = {}
     for word in words:
         if word.startswith("{"):
-            values |= read_mapping(name, _yaml_of(name, word), options)
+            values |= read_mapping(name, read_yaml(word, f"--{name}"), options)
             continue
         key, equals, text = word.partition("=")
         key = key.strip().replace("-", "_")
@@ -262,7 +262,7 @@ def read_pairs(
         if types_of_value == {"str"} and not is_null:
             value: Any = text
         else:
-            value = _yaml_of(f"{name} {key}", text)
+            value = read_yaml(text, f"--{name} {key}")
         values |= read_mapping(name, {key: value}, options)
     return {
         key: _text_or_file(name, key, value) if key in _TEXTS_OR_FILES else value
@@ -276,7 +276,7 @@ def read_mapping(
     """The values of a mapping such as `lora: {r: 16}`, by key.
 
     Raises:
-        ValueError: it is none, or a key is unknown.
+        ValueError: it is no mapping, or a key is unknown.
     """
     if not isinstance(value, Mapping):
         first = next(iter(options))
@@ -305,12 +305,15 @@ def _text_or_file(name: str, key: str, value: Any) -> Any:
         ) from None
 
 
-def _yaml_of(name: str, text: str) -> Any:
+def read_yaml(text: str, source: str) -> Any:
+    """The value of a text in YAML; raises ValueError that names the source, such as an option."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
-        raise ValueError(f"want YAML as --{name}, got {text!r:.80}: {reason}") from None
+        raise ValueError(
+            f"{source} is not YAML, got {text!r:.80}: {reason}; correct it, or quote the value"
+        ) from None
 
 
 def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, Option]:

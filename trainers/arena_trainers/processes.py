@@ -41,7 +41,8 @@ def patient_group(name: str = "") -> Any:
     """A group of all processes; each has to ask for it first at the same point.
 
     Args:
-        name: of the threads that use it: calls of one group have the same order in all processes.
+        name: tells groups apart; calls in one group need the same order in all processes, so
+            threads that run beside each other have groups of their own.
     """
     import torch.distributed as dist
 

@@ -104,7 +104,7 @@ def test_all_addresses_together_keep_no_visitor_out() -> None:
     busy, first, second, third = Open("a", True), Open("a"), Open("b"), Open("c")
     for one in (busy, first, second):
         connections.enter(one)
-    connections.rest(first)
+    connections.put_last(first)
     connections.enter(third)
     assert [x.is_closed for x in (busy, first, second, third)] == [0, 0, 1, 0]
     first.is_busy = True

@@ -32,7 +32,7 @@ class PlayedEpisode(NamedTuple):
 
     episode: Episode
     seats: Sequence[int]
-    mistakes: Mapping[int, Mistake] = {}  # nobody changes it
+    mistakes: Mapping[int, Mistake] = {}  # never changed
 
     @property
     def mean_return(self) -> float:

@@ -702,9 +702,9 @@ def _exact_mean(
     if not submission.is_bot:
         return None
     wrapper = suite.wrappers[game, "plain"]
-    other: Policy | Literal["self"] = suite.opponents.get(opponent, "self")
+    opponent_policy: Policy | Literal["self"] = suite.opponents.get(opponent, "self")
     exact = ExactEvaluation(wrapper, range(wrapper.env.game.num_players), {})
-    outcomes = exact.outcomes(make_policy(submission.name), other)
+    outcomes = exact.outcomes(make_policy(submission.name), opponent_policy)
     return None if outcomes is None else outcomes["all"].mean_return
 
 

@@ -77,7 +77,7 @@ class ScheduledEpisode(NamedTuple):
 
 
 class EpisodeResult(NamedTuple):
-    """The result of a match.
+    """The result of a scheduled episode.
 
     Attributes:
         returns: return of each seat.

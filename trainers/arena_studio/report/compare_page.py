@@ -27,8 +27,7 @@ from arena_studio.report.tables import (
 )
 from arena_wrappers import without_lost
 
-MAX_JUDGED = 400  # episodes in which regrets are looked for; a turn takes some ms
-NUM_REPLAYS = 5
+MAX_SOLVED = 400  # episodes in which regrets are looked for; a turn takes some ms
 INTERVAL = "brackets: 95 % intervals over n seeds; exact: a sum over the whole game"
 
 
@@ -175,12 +174,12 @@ def cost_table(records: Sequence[Mapping[str, Any]]) -> TextTable:
     return TextTable("What it costs", heads, rows, notes, 3)
 
 
-class Judged(NamedTuple):
-    """An episode, and what may make it worth seeing.
+class Candidate(NamedTuple):
+    """An episode, and what may make its replay worth seeing.
 
     Attributes:
         line: the episode.
-        regret: the largest of a turn; 0 where nobody knows.
+        regret: the largest of a turn; 0 where it is unknown.
         regret_turn: the number of that turn.
         surprise: standard deviations of the first seat's return from the mean of its lineup.
         mean: that mean.
@@ -198,6 +197,27 @@ class Judged(NamedTuple):
         return len(self.line.rollout.episode.turns)
 
 
+class Criterion(NamedTuple):
+    """How much a replay is worth seeing, and the words that say why."""
+
+    worth: Callable[[Candidate], float]
+    reason: Callable[[Candidate], str]
+
+
+REGRET = Criterion(
+    lambda c: c.regret,
+    lambda c: f"largest regret: {c.regret:.3g} at turn {c.regret_turn}",
+)
+LENGTH = Criterion(lambda c: c.num_turns, lambda c: f"longest: {c.num_turns} turns")
+SURPRISE = Criterion(
+    lambda c: c.surprise,
+    lambda c: (
+        f"surprising: player_0 got {c.line.rollout.episode.returns[0]:.3g}, on average "
+        f"{c.mean:.3g}"
+    ),
+)
+
+
 def replays_worth_seeing(
     recorded: Sequence[Recorded], policies: Sequence[str]
 ) -> list[Recorded]:
@@ -207,60 +227,49 @@ def replays_worth_seeing(
         recorded: all episodes.
         policies: names of those whose regrets count.
     """
-    judged = _judged(recorded, policies)
-    orders: list[tuple[Callable[[Judged], float], Callable[[Judged], str]]] = [
-        (
-            lambda one: one.regret,
-            lambda one: f"largest regret: {one.regret:.3g} at turn {one.regret_turn}",
-        ),
-        (lambda one: one.num_turns, lambda one: f"longest: {one.num_turns} turns"),
-        (
-            lambda one: one.surprise,
-            lambda one: (
-                f"surprising: player_0 got {one.line.rollout.episode.returns[0]:.3g}, on "
-                f"average {one.mean:.3g}"
-            ),
-        ),
-    ]
-    chosen: dict[Hashable, Recorded] = {}
-    for place in (0, 1, 2, 0, 2):  # the order of the page
-        worth, reason = orders[place]
-        others = [one for one in judged if _play_key(one.line) not in chosen]
-        best = max(others, key=worth, default=None)
-        if best is not None and worth(best) > 0:
-            chosen[_play_key(best.line)] = best.line._replace(source=reason(best))
-    return [*chosen.values()][:NUM_REPLAYS]
+    candidates = _candidates(recorded, policies)
+    replays: dict[Hashable, Recorded] = {}
+    # the order of the page
+    for criterion in (REGRET, LENGTH, SURPRISE, REGRET, SURPRISE):
+        unused = [c for c in candidates if _play_key(c.line) not in replays]
+        best = max(unused, key=criterion.worth, default=None)
+        if best is not None and criterion.worth(best) > 0:
+            source = criterion.reason(best)
+            replays[_play_key(best.line)] = best.line._replace(source=source)
+    return [*replays.values()]
 
 
 def _play_key(line: Recorded) -> Hashable:
-    """What two episodes share that look alike: the game, its seed and all replies."""
+    """Equal for episodes that look alike: the game, its seed and all replies."""
     episode = line.rollout.episode
     return episode.game, episode.seed, tuple(turn.reply for turn in episode.turns)
 
 
-def _judged(recorded: Sequence[Recorded], policies: Sequence[str]) -> list[Judged]:
-    """The episodes that have an end, with regrets where the game can be solved."""
-    whole = [line for line in recorded if [*without_lost([line.rollout.episode])]]
+def _candidates(
+    recorded: Sequence[Recorded], policies: Sequence[str]
+) -> list[Candidate]:
+    """The episodes that were not lost, with regrets where the game can be solved."""
+    lines = [line for line in recorded if [*without_lost([line.rollout.episode])]]
     returns: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for line in whole:
+    for line in lines:
         returns[_lineup_key(line)].append(line.rollout.episode.returns[0])
-    solver, judged = MoveSolver(), []
-    for place, line in enumerate(whole):
+    solver, candidates = MoveSolver(), []
+    for place, line in enumerate(lines):
         values = returns[_lineup_key(line)]
         mean, deviation = fmean(values), pstdev(values)
         distance = abs(line.rollout.episode.returns[0] - mean)
-        regrets = _regrets(solver, line, policies) if place < MAX_JUDGED else [0.0]
+        regrets = _regrets(solver, line, policies) if place < MAX_SOLVED else [0.0]
         regret = max(regrets, default=0.0)
-        judged.append(
-            Judged(
-                line,
-                regret,
-                regrets.index(regret) if regrets else 0,
-                distance / deviation if deviation else 0.0,
-                mean,
+        candidates.append(
+            Candidate(
+                line=line,
+                regret=regret,
+                regret_turn=regrets.index(regret) if regrets else 0,
+                surprise=distance / deviation if deviation else 0.0,
+                mean=mean,
             )
         )
-    return judged
+    return candidates
 
 
 def _lineup_key(line: Recorded) -> tuple[str, str]:
@@ -271,7 +280,7 @@ def _lineup_key(line: Recorded) -> tuple[str, str]:
 def _regrets(
     solver: MoveSolver, line: Recorded, policies: Sequence[str]
 ) -> list[float]:
-    """The regret of each turn of these policies; 0 elsewhere, and where nobody knows."""
+    """The regret of each turn of these policies; 0 for other turns, and where it is unknown."""
     episode = line.rollout.episode
     frames = frames_of(episode)
     solved = solver.solve(frames.game, episode.turns, frames.states)

@@ -17,6 +17,7 @@ from arena_studio.report.episodes import (
 from arena_studio.report.tables import FIELD_ERRORS, TextTable, facts, result_tables
 
 METRICS_FILE = "metrics.jsonl"
+RESULTS_FILE = "results.json"  # a run writes it at its end
 STEP = re.compile(r"step-(\d+)\.jsonl")
 AFTER_TRAINING = "after training"
 EVALUATED = 8  # episodes of the evaluation for each group of a step
@@ -146,7 +147,7 @@ def _run_files(
     metrics, bad_metrics = list[dict[str, Any]](), list[BadLine]()
     if (folder / METRICS_FILE).is_file():
         metrics, bad_metrics = metric_records(folder / METRICS_FILE)
-    results, tables, origin = _results(folder / "results.json")
+    results, tables, origin = _results(folder / RESULTS_FILE)
     config = folder / "config.yaml"
     bad = [(METRICS_FILE, line) for line in bad_metrics]
     bad += [(file.name, line) for file in stored for line in file.bad]

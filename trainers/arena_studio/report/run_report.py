@@ -17,8 +17,7 @@ from arena_studio.report.comparison import (
 from arena_studio.report.curves import Chart, charts_of, missing_from
 from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
-from arena_studio.report.run_files import RunFiles, read_runs
-from arena_studio.report.run_status import RESULTS
+from arena_studio.report.run_files import RESULTS_FILE, RunFiles, read_runs
 from arena_studio.report.tables import fact_table, source_link
 from arena_wrappers.records import write_whole
 
@@ -37,7 +36,7 @@ def report_page(
     Args:
         runs: the files of the runs, see `read_runs`; several are compared.
         live_seconds: seconds after which the page reloads itself; 0 for a page that does not.
-        status: heading and sentences of what a live page shows first.
+        status: headings, each with its sentences, at the top of a live page.
         events: where a served page listens to `arena_studio.report.live`; empty elsewhere.
 
     Raises:
@@ -120,18 +119,18 @@ def run_charts(runs: Sequence[RunFiles]) -> list[Chart]:
 
 
 def chart_named(charts: Sequence[Chart], name: str) -> Chart:
-    """The chart whose title has all letters and digits of a name, such as `nashconv`.
+    """The chart whose title contains a name such as `nashconv`, by letters and digits alone.
 
     Raises:
         ValueError: none has them, or several have.
     """
-    wanted = _letters(name)
+    letters = _letters(name)
     fitting = [
         chart
         for chart in charts
-        if len(wanted) >= MIN_LETTERS and wanted in _letters(chart.title)
+        if len(letters) >= MIN_LETTERS and letters in _letters(chart.title)
     ]
-    exact = [chart for chart in fitting if _letters(chart.title) == wanted]
+    exact = [chart for chart in fitting if _letters(chart.title) == letters]
     if len(exact or fitting) != 1:
         titles = [f"{chart.title!r}" for chart in (fitting or charts)]
         number = "several are" if fitting else "none is; there are"
@@ -159,7 +158,7 @@ def _sources(
 
 
 SECONDS = 30  # between two pages
-WATCHED = ("*.jsonl", "*.yaml", "results.json", "rollouts/step-*.jsonl")
+WATCHED = ("*.jsonl", "*.yaml", RESULTS_FILE, "rollouts/step-*.jsonl")
 Stamp = tuple[str, int, int]  # path, time and size of a file
 
 
@@ -222,4 +221,4 @@ def _stamp(path: Path) -> Stamp:
 
 def have_ended(folders: Sequence[Path]) -> bool:
     """Whether all runs have written their results."""
-    return all((folder / RESULTS).is_file() for folder in folders)
+    return all((folder / RESULTS_FILE).is_file() for folder in folders)

@@ -12,10 +12,9 @@ import yaml
 
 from arena_envs.checks import is_number
 from arena_studio.report.collapse import CollapseLimits
-from arena_studio.report.run_files import METRICS_FILE, metric_records
+from arena_studio.report.run_files import METRICS_FILE, RESULTS_FILE, metric_records
 from arena_studio.report.tables import number_cell
 
-RESULTS = "results.json"  # a run writes it at its end
 FIGURES = {  # by metric, the words of a figure; others are in the charts
     "arena/nash_conv": "NashConv",
     "arena/legal_rate": "legal replies",
@@ -39,7 +38,7 @@ class RunStatus(NamedTuple):
         name: of its folder.
         step: of the last log; 0 before the first.
         max_steps: of the training; None if its configuration does not say.
-        seconds_left: by the mean time of a step so far; None if nobody knows.
+        seconds_left: by the mean time of a step so far; None if it is unknown.
         silence: seconds since the last log.
         has_ended: whether it wrote its results.
         figures: name and value of the latest figures.
@@ -70,22 +69,24 @@ def run_status(folder: Path, now: float | None = None) -> RunStatus:
     if config_file.is_file():
         max_steps = _max_steps(config_file, *_stamp(config_file))
     step, latest = logs.step, logs.latest
-    has_ended = (folder / RESULTS).is_file()
+    has_ended = (folder / RESULTS_FILE).is_file()
     now = time.time() if now is None else now
-    logged = metrics_file.stat().st_mtime if latest else now
+    log_time = metrics_file.stat().st_mtime if latest else now
     seconds_left = None
     if has_ended:
         seconds_left = 0.0
     elif step and max_steps is not None and config_file.is_file():
         # a run writes its configuration when it starts, also when it goes on
-        seconds_per_step = max(logged - config_file.stat().st_mtime, 0.0) / step
-        seconds_left = max((max_steps - step) * seconds_per_step - (now - logged), 0.0)
+        seconds_per_step = max(log_time - config_file.stat().st_mtime, 0.0) / step
+        seconds_left = max(
+            (max_steps - step) * seconds_per_step - (now - log_time), 0.0
+        )
     return RunStatus(
         name=folder.absolute().name,
         step=step,
         max_steps=max_steps,
         seconds_left=seconds_left,
-        silence=now - logged,
+        silence=now - log_time,
         has_ended=has_ended,
         figures=[
             (words, number_cell(latest[name]))
@@ -146,10 +147,10 @@ def _warnings(records: Sequence[dict[str, Any]]) -> list[str]:
     return warnings
 
 
-def clock(seconds: float) -> str:
-    """A time in words.
+def duration_text(seconds: float) -> str:
+    """A duration in seconds, in minutes, or in hours and minutes.
 
-    >>> clock(45), clock(600), clock(7_500)
+    >>> duration_text(45), duration_text(600), duration_text(7_500)
     ('45 s', '10 min', '2 h 5 min')
     """
     if seconds < 90:
@@ -167,20 +168,22 @@ def status_lines(status: RunStatus) -> list[str]:
         return [f"step {status.step}{total}; the run has ended", *status.warnings]
     if not status.step:
         return ["no step is logged yet", *status.warnings]
-    left = (
-        ""
-        if status.seconds_left is None
-        else f"; about {clock(status.seconds_left)} left"
-    )
-    lines = [f"step {status.step}{total}{left}; last log {clock(status.silence)} ago"]
+    left = ""
+    if status.seconds_left is not None:
+        left = f"; about {duration_text(status.seconds_left)} left"
+    silence = duration_text(status.silence)
+    lines = [f"step {status.step}{total}{left}; last log {silence} ago"]
     if status.figures:
         lines.append(", ".join(f"{name} {value}" for name, value in status.figures))
     return [*lines, *(f"warning: {text}" for text in status.warnings)]
 
 
 def memory_lines() -> list[str]:
-    """The memory of this machine and of its GPUs; nothing where it is unknown."""
-    lines = []
+    """Free and total memory of this machine and of its GPUs; nothing where it is unknown."""
+    return [*_system_memory_lines(), *_gpu_memory_lines()]
+
+
+def _system_memory_lines() -> list[str]:
     try:
         texts = dict(
             line.split(":", 1)
@@ -189,22 +192,27 @@ def memory_lines() -> list[str]:
         free, total = (
             int(texts[name].split()[0]) * 1024 for name in ("MemAvailable", "MemTotal")
         )
-        lines.append(f"memory: {free / GIB:.1f} of {total / GIB:.1f} GiB free")
     except (OSError, KeyError, ValueError, IndexError):
-        pass  # another system than Linux
+        return []  # another system than Linux
+    return [f"memory: {free / GIB:.1f} of {total / GIB:.1f} GiB free"]
+
+
+def _gpu_memory_lines() -> list[str]:
     query = ["nvidia-smi", "--query-gpu=memory.free,memory.total"]
-    if shutil.which(query[0]):
-        try:
-            answer = subprocess.run(
-                [*query, "--format=csv,noheader,nounits"],
-                capture_output=True,
-                text=True,
-                timeout=5,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError):
-            return lines
-        for place, line in enumerate(answer.stdout.splitlines()):
-            gpu_free, _, gpu_total = line.partition(", ")
-            lines.append(f"GPU {place}: {gpu_free} of {gpu_total} MiB free")
+    if not shutil.which(query[0]):
+        return []
+    try:
+        answer = subprocess.run(
+            [*query, "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    lines = []
+    for place, line in enumerate(answer.stdout.splitlines()):
+        free, _, total = line.partition(", ")
+        lines.append(f"GPU {place}: {free} of {total} MiB free")
     return lines

@@ -61,8 +61,8 @@ class Connections:
         """Forgets a connection; it may be gone already."""
         self._open.pop(connection, None)
 
-    def rest(self, connection: BrowserConnection) -> None:
-        """Puts a connection last, whose request is answered."""
+    def put_last(self, connection: BrowserConnection) -> None:
+        """Puts a connection behind all others, once its request is answered."""
         if connection in self._open:
             self._open[connection] = self._open.pop(connection)
 
@@ -103,7 +103,7 @@ class LimitedConnection:
 
     def on_response_complete(self) -> None:
         self._since = time.monotonic()
-        self.all_connections.rest(self)
+        self.all_connections.put_last(self)
         super().on_response_complete()  # type: ignore[misc]
 
     @property

@@ -44,7 +44,7 @@ def listed() -> dict[str, dict[str, Any]]:
         facts_by_id[info.id] = {
             "id": info.id,
             "title": page_title(game) if info.id in GAMES else info.id,
-            "about": about(game) if info.id in GAMES else "",
+            "about": first_sentence(game) if info.id in GAMES else "",
             "players": game.num_players,
             "kind": game.kind,
             "information": game.information,
@@ -59,8 +59,8 @@ def listed() -> dict[str, dict[str, Any]]:
     return facts_by_id
 
 
-def about(game: AnyGame) -> str:
-    """The first sentence of the page, which follows the title."""
+def first_sentence(game: AnyGame) -> str:
+    """The sentence behind the title of a game's page."""
     sentence = page_of(game).partition(":")[2].strip().partition("\n\n")[0]
     words = " ".join(sentence.split())
     return words[:1].upper() + words[1:]
@@ -85,7 +85,7 @@ def _seats(game: AnyGame) -> dict[str, list[str]]:
 
 
 def _by_seat(game: AnyGame, fact: str) -> list[str]:
-    """What a game declares of each seat; nothing where it does not, or not for so many seats."""
+    """What a game declares of each seat; empty without a value for each of its seats."""
     values = list(getattr(game, fact, ()))
     return values if len(values) == game.num_players else []
 

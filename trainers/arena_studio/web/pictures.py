@@ -20,11 +20,11 @@ def picture_of(id: str) -> str:
     Raises:
         Refused: there is no such game.
     """
-    scene = position(id, game_named(id))
+    scene = middle_scene(id, game_named(id))
     dark = f"@media (prefers-color-scheme: dark){{{surfaces_css(dark=True)}}}</style>"
-    drawn = svg(Scene("", _in_front(scene.shapes))).replace("</style>", dark, 1)
+    picture = svg(Scene("", _in_front(scene.shapes))).replace("</style>", dark, 1)
     names = listed()[id]["names"]
-    return re.sub(r"\bplayer_(\d+)", lambda match: names[int(match[1])], drawn)
+    return re.sub(r"\bplayer_(\d+)", lambda match: names[int(match[1])], picture)
 
 
 def _in_front(shapes: Shapes) -> Shapes:
@@ -37,7 +37,7 @@ def _in_front(shapes: Shapes) -> Shapes:
     return cards[:3] or shapes[:2]
 
 
-def position(id: str, game: AnyGame) -> Scene:
+def middle_scene(id: str, game: AnyGame) -> Scene:
     """A position in the middle of an episode as the player to move sees it."""
     players = [game.heuristic or "random"] * game.num_players
     env = partial(PromptWrapper, arena_envs.make(id))

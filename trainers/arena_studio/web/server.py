@@ -149,7 +149,7 @@ class Server:
         return answer
 
     async def visit(self, request: "Request") -> "Response":
-        """Whether a visit has begun, and what beginning one takes; no request of a page fails for it."""
+        """Whether a visit has begun, and whether beginning one takes the token; 200 in both cases."""
         address = request.client.host if request.client else "?"
         try:
             self.check_origin(request)

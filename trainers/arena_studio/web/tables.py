@@ -18,7 +18,7 @@ from arena_studio.web.games import KEPT, game_named, listed, offered_opponents
 from arena_studio.web.links import MAX_SEED, PROMPT, solved
 from arena_studio.web.refusal import Refused
 from arena_studio.web.thinkers import Thinkers
-from arena_studio.web.views import action_text, frames, seen
+from arena_studio.web.views import action_text, frames, seat_view
 from arena_wrappers import InvalidReply, Policy, Reply, SeatSession, TurnRequest
 from arena_wrappers.play import ask
 from arena_wrappers.policies import SharedPolicy
@@ -243,13 +243,13 @@ class Tables:
                 "forfeited_by": session.episode.forfeited_by,
                 "thinks": table.thinks,
                 "fault": table.fault,
-                **seen(session, seat),
+                **seat_view(session, seat),
             }
 
     def watch(self, table: GameTable, visitor: str, start: int) -> dict[str, Any]:
         """The turns from `start` on of a game that a visitor watches.
 
-        Who has seen all turns gets one more: the policies play on only while somebody watches.
+        A visitor who has all turns gets one more: the policies play on only while somebody watches.
         """
         with table.lock:
             if table.watcher != visitor:

@@ -22,7 +22,7 @@ def action_text(game: AnyGame, turn: Turn) -> str:
     return game.action_text(turn.state, turn.action)
 
 
-def seen(session: "SeatSession", seat: int) -> dict[str, Any]:
+def seat_view(session: "SeatSession", seat: int) -> dict[str, Any]:
     """What a seat may know of its game now; equal in states that it cannot tell apart."""
     game, state, done = session.game, session.state, session.done
     mine = not done and session.seat == seat

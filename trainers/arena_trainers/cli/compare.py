@@ -49,6 +49,8 @@ from arena_wrappers.records import write_whole
 COMPARE_PAGE = (b"<!doctype html>", b"Made by arena compare.")  # what our files hold
 SUITE = "transfer"  # of `arena compare` without --suite and --games
 
+OpponentsByGame = dict[str, Sequence[Policy | str]]
+
 
 @with_policy_options
 def compare(
@@ -120,13 +122,12 @@ def compare(
 
     The difference of their returns is paired by seeds, and recomputed from replayed records. In
     cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
-    With the same policy twice, prompt options hold for the second one alone: the difference is
-    what they are worth. A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
+    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
     TRAINED, or by --trained-on. With --out the same command goes on after a stop or lost
-    episodes, as `arena eval` does.
+    episodes, as `arena eval` does. With --page the two also play each other.
 
-    A policy may be a folder or an id of the hub, which means lm:, or a URL, which means api:.
-    With --page the two also play each other.
+    With the same policy twice, --prompt holds for the second one alone: the difference is what
+    the prompt options are worth. A folder or an id of the hub means lm:, a URL api:.
 
     For example:
 
@@ -161,16 +162,9 @@ def compare(
                 trained_policy = with_prompt(
                     trained_policy, policy_options.prompt, prompt
                 )
-                overrides = {
-                    name: value
-                    for name, value in overrides.items()
-                    if name not in PROMPT_OPTIONS
-                }
+                overrides = _without_prompt_options(overrides)
             if page is not None:
-                opponents = {
-                    name: _with_each_other(name, others, base_policy)
-                    for name, others in opponents.items()
-                }
+                opponents = _with_base(opponents, base_policy)
             limits = limits_of(
                 num_episodes,
                 until,
@@ -180,7 +174,7 @@ def compare(
                 is_until_decided=until_decided,
             )
             episodes_file = out
-            if page is not None and out is None:
+            if page is not None and out is None:  # the page shows replays
                 folder = exits.enter_context(TemporaryDirectory())
                 episodes_file = Path(folder, "episodes.jsonl")
             with _games_of_suite(is_default=not (games or suite)):
@@ -222,14 +216,19 @@ def compare(
         exit_if_lost(plan.unanswered, out)
 
 
-def _with_each_other(
-    game: str, others: Sequence[Policy | str], base: Policy
-) -> Sequence[Policy | str]:
-    """The opponents in a game, and the base, where policies play against each other."""
-    rules = make(game).game
-    if rules.kind == "cooperative" or rules.num_players == 1:
-        return others
-    return [*(others or ["random"]), base]
+def _without_prompt_options(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a `PromptWrapper` that change no prompt, as a policy carries its own."""
+    return {n: value for n, value in overrides.items() if n not in PROMPT_OPTIONS}
+
+
+def _with_base(opponents: OpponentsByGame, base: Policy) -> OpponentsByGame:
+    """The opponents, and the base in the games in which policies play against each other."""
+    with_base: OpponentsByGame = {}
+    for name, policies in opponents.items():
+        rules = make(name).game
+        is_duel = rules.kind != "cooperative" and rules.num_players > 1
+        with_base[name] = [*(policies or ["random"]), base] if is_duel else policies
+    return with_base
 
 
 @contextmanager
@@ -248,7 +247,7 @@ def _games_of_suite(*, is_default: bool) -> Iterator[None]:
 
 def _policy_pair(
     policy_options: PolicyOptions, base: str, trained: str
-) -> "tuple[Policy, Policy]":
+) -> tuple[Policy, Policy]:
     """Both policies; the same one twice if the strings are equal."""
     specs = [base] if base == trained else [base, trained]
     pair = policy_options.policies(specs)
@@ -262,7 +261,7 @@ def _compared_games(
     games: Sequence[str] | None,
     against: Sequence[str] | None,
     allow_code: bool,
-) -> tuple[dict[str, Sequence[Policy | str]], dict[str, Any]]:
+) -> tuple[OpponentsByGame, dict[str, Any]]:
     """The opponents by game, and prompt options; --games are in place of a suite's."""
     from arena_eval.tournament import load_suite
 

@@ -31,18 +31,18 @@ def list_games(as_json: JsonOption = False) -> None:
         for row in json.loads(ROWS.read_text())
         if row["id"] not in missing
     }
-    if others := registration._entries.keys() - rows:
-        from rich.progress import track  # the games of this distribution need none
+    if plugin_ids := registration._entries.keys() - rows:
+        from rich.progress import track  # only games of plug-ins are played
 
-        infos = arena_envs.game_infos(others)
+        infos = arena_envs.game_infos(plugin_ids)
         console = Console(stderr=True)
         for info in track(infos, "playing", console=console, transient=True):
             rows[info.id] = game_row(info)
-    listed = [rows[id] for id in sorted(rows)]
+    sorted_rows = [rows[id] for id in sorted(rows)]
     if as_json:
-        typer.echo(json.dumps(listed, indent=1))
+        typer.echo(json.dumps(sorted_rows, indent=1))
         return
-    print_tables([_games_table(listed, Console().is_terminal)])
+    print_tables([_games_table(sorted_rows, Console().is_terminal)])
     if extras := ",".join(sorted({*missing.values()})):
         typer.echo(f"-: not installed; {install_advice(extras)}")
 

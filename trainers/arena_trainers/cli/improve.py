@@ -99,9 +99,9 @@ def improve(
     """Improve the text in a policy's prompts, without training.
 
     Each round has four stages. Play: the policy plays with the current text. Proposal: the
-    proposer reads some of these games, those with invalid replies, and those with the
-    largest regret by exact analysis or the lowest returns, and writes texts. Race: all texts play the same new seeds. Confirmation: the best text plays new
-    seeds again, and replaces the current text if the interval of the paired difference of
+    proposer reads some of these games, and writes texts. It reads those with invalid replies,
+    and those with the largest regret by exact analysis or the lowest returns. Race: all texts
+    play the same new seeds. Confirmation: the best text plays new seeds again, and replaces the current text if the interval of the paired difference of
     their returns lies above 0. With probability 0.95 every replacement of a run is an improvement.
     Only the prompts of the policy's own seats contain the text.
 
@@ -109,9 +109,9 @@ def improve(
     The first text is the persona of --prompt, or empty. DIR gets text.txt (the current text),
     texts.jsonl (each finished step), report.html and the episodes of each round. After an
     interruption the same command continues. To play with the text, give
-    --prompt persona=@DIR/text.txt to any command; as an opponent, the policy with the text is
-    text:DIR/text.txt(POLICY). So two roles improve in turn: --seat 0 against the text of seat 1,
-    then --seat 1 against the text of seat 0.
+    --prompt persona=@DIR/text.txt to any command. As an opponent, the policy with the text is
+    text:DIR/text.txt(POLICY). So two roles can improve in turn: --seat 0 against the text of
+    seat 1, then --seat 1 against the text of seat 0.
 
     For example:
 

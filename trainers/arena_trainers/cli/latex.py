@@ -1,8 +1,8 @@
 """Tables for papers: LaTeX with booktabs, a label, ±, bold where a difference is significant, and n.
 
-An interval `mean (low to high)` becomes mean ± half of its width, or has both distances where it is
-not symmetric. Bold is a difference whose interval excludes 0, and in a group of equal game, opponent
-and seat the largest mean whose interval overlaps with no other policy's.
+An interval `mean (low to high)` becomes mean ± half of its width, or the distances to both ends if it
+is not symmetric. Bold: a difference whose interval excludes 0. Also, in a group of equal game, opponent
+and seat, the largest mean if its interval overlaps with no other.
 """
 
 import re
@@ -28,7 +28,7 @@ PLUS_MINUS = (
 )
 
 
-class Estimate(NamedTuple):
+class TextEstimate(NamedTuple):
     """A mean with the ends of its 95 % interval, as texts of a table."""
 
     mean: str
@@ -41,7 +41,7 @@ class Estimate(NamedTuple):
         return float(self.low), float(self.high)
 
 
-class Columns(NamedTuple):
+class TextColumns(NamedTuple):
     """A table as texts.
 
     Attributes:
@@ -52,28 +52,29 @@ class Columns(NamedTuple):
 
     heads: list[str]
     sides: str
-    rows: list[list[str | Estimate]]
+    rows: list[list[str | TextEstimate]]
 
 
-def latex_of(tables: Sequence[Table]) -> str:
+def latex_tables(tables: Sequence[Table]) -> str:
     """Tables for LaTeX, each with a label of its own."""
-    labels: set[str] = set()
+    labels: list[str] = []
     texts = []
     for table in tables:
-        label = _label(_text(table.title or "table"))
-        num = sum(used.startswith(label) for used in labels)
-        labels.add(label if not num else f"{label}-{num + 1}")
-        texts.append(latex(table, label if not num else f"{label}-{num + 1}"))
+        label = _label(table)
+        if num := sum(earlier.startswith(label) for earlier in labels):
+            label = f"{label}-{num + 1}"
+        labels.append(label)
+        texts.append(latex_table(table, label))
     return "\n\n".join(texts)
 
 
-def latex(table: Table, label: str = "") -> str:
+def latex_table(table: Table, label: str = "") -> str:
     r"""A table for LaTeX, which needs the package booktabs.
 
     >>> table = Table("policy", "n", "return (95 %)", title="Kuhn poker")
     >>> table.add_row("a", "50", "0.300 (0.200 to 0.400)")
     >>> table.add_row("b", "50", "0.100 (0.050 to 0.150)")
-    >>> print(*latex(table).splitlines()[2:8], sep="\n")
+    >>> print(*latex_table(table).splitlines()[2:8], sep="\n")
     \label{tab:kuhn-poker}
     \begin{tabular}{lll}
     \toprule
@@ -96,7 +97,7 @@ def latex(table: Table, label: str = "") -> str:
         [
             r"\begin{table}",
             rf"\caption{{{_caption(table, columns)}}}",
-            rf"\label{{{label or _label(_text(table.title or 'table'))}}}",
+            rf"\label{{{label or _label(table)}}}",
             rf"\begin{{tabular}}{{{columns.sides}}}",
             r"\toprule",
             heads,
@@ -109,12 +110,12 @@ def latex(table: Table, label: str = "") -> str:
     )
 
 
-def _columns(table: Table) -> Columns:
+def _columns(table: Table) -> TextColumns:
     """The texts of a table; a column of means and the one of their ends become one."""
     heads = [_text(column.header) for column in table.columns]
     sides = ["r" if column.justify == "right" else "l" for column in table.columns]
-    rows: list[list[str | Estimate]] = [
-        [_read(_text(cell)) for cell in cells]
+    rows: list[list[str | TextEstimate]] = [
+        [_estimate_or_text(_text(cell)) for cell in cells]
         for cells in zip(*(column.cells for column in table.columns), strict=True)
     ]
     while "95 %" in heads[1:]:
@@ -122,33 +123,35 @@ def _columns(table: Table) -> Columns:
         for row in rows:
             row[place - 1] = _joined(str(row[place - 1]), str(row.pop(place)))
         del heads[place], sides[place]
-    return Columns(
+    return TextColumns(
         [head.replace(" (95 %)", "") for head in heads], "".join(sides), rows
     )
 
 
-def _read(text: str) -> str | Estimate:
+def _estimate_or_text(text: str) -> str | TextEstimate:
     match = INTERVAL.fullmatch(text)
     if match:
-        return Estimate(*match.groups())
+        return TextEstimate(*match.groups())
     exact = EXACT.fullmatch(text)
     return exact[1] if exact else text
 
 
-def _joined(mean: str, ends: str) -> str | Estimate:
+def _joined(mean: str, ends: str) -> str | TextEstimate:
     match = ENDS.fullmatch(ends)
-    return Estimate(mean, *match.groups()) if match else mean
+    return TextEstimate(mean, *match.groups()) if match else mean
 
 
-def _significant(columns: Columns) -> set[tuple[int, int]]:
+def _significant(columns: TextColumns) -> set[tuple[int, int]]:
     """Row and column of the cells in bold."""
     keys = [place for place, head in enumerate(columns.heads) if head in GROUP]
     bold = set()
     for place in range(len(columns.heads)):
-        groups: dict[tuple[str, ...], list[tuple[int, Estimate]]] = defaultdict(list)
+        groups: dict[tuple[str, ...], list[tuple[int, TextEstimate]]] = defaultdict(
+            list
+        )
         for row, cells in enumerate(columns.rows):
             cell = cells[place]
-            if not isinstance(cell, Estimate):
+            if not isinstance(cell, TextEstimate):
                 continue
             is_difference = DIFFERENCE in cells or DIFFERENCE in columns.heads[place]
             if is_difference and not cell.ends[0] <= 0 <= cell.ends[1]:
@@ -161,18 +164,19 @@ def _significant(columns: Columns) -> set[tuple[int, int]]:
     return bold
 
 
-def _best_apart(members: Sequence[tuple[int, Estimate]]) -> list[int]:
+def _best_apart(members: Sequence[tuple[int, TextEstimate]]) -> list[int]:
     """The row of the largest mean, if its interval overlaps with no other."""
     if len(members) < 2:
         return []
     row, best = max(members, key=lambda member: float(member[1].mean))
-    others = [estimate for other, estimate in members if other != row]
-    is_apart = all(estimate.ends[1] < best.ends[0] for estimate in others)
+    is_apart = all(
+        estimate.ends[1] < best.ends[0] for number, estimate in members if number != row
+    )
     return [row] if is_apart else []
 
 
-def _cell(cell: str | Estimate, *, is_bold: bool) -> str:
-    if not isinstance(cell, Estimate):
+def _cell(cell: str | TextEstimate, *, is_bold: bool) -> str:
+    if not isinstance(cell, TextEstimate):
         return _escaped(cell)
     mean, (low, high) = float(cell.mean), cell.ends
     digits = len(cell.mean.partition(".")[2])
@@ -184,7 +188,7 @@ def _cell(cell: str | Estimate, *, is_bold: bool) -> str:
     return rf"$\mathbf{{{text}}}$" if is_bold else f"${text}$"
 
 
-def _caption(table: Table, columns: Columns) -> str:
+def _caption(table: Table, columns: TextColumns) -> str:
     """The notes of a table, then n and what the intervals are."""
     notes = [_text(part) for part in (table.title, table.caption) if part]
     parts = [_escaped(". ".join(notes))]
@@ -196,14 +200,14 @@ def _caption(table: Table, columns: Columns) -> str:
             if counts:
                 ends = [*dict.fromkeys((counts[0], counts[-1]))]
                 parts.append(rf"$n$ = {' to '.join(map(str, ends))} ({name})")
-    if any(isinstance(cell, Estimate) for row in columns.rows for cell in row):
+    if any(isinstance(cell, TextEstimate) for row in columns.rows for cell in row):
         parts.append(PLUS_MINUS.replace("%", r"\%"))
     return ". ".join(parts)
 
 
-def _label(title: str) -> str:
-    """The label of a title: letters and digits, with dashes between."""
-    words = re.findall("[a-z0-9]+", title.lower())
+def _label(table: Table) -> str:
+    """The label of a table: letters and digits of its title, with dashes between."""
+    words = re.findall("[a-z0-9]+", _text(table.title or "table").lower())
     return "tab:" + "-".join(words)[:50].strip("-")
 
 

@@ -153,8 +153,8 @@ SamplingOption = Annotated[
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """How language models sample: arguments of `LMPolicy`."""
+class SamplingKeys:
+    """The keys of `--sampling`: arguments of `LMPolicy`."""
 
     temperature: float | None = option(
         None, least=0, help="Sampling temperature of language models."
@@ -165,8 +165,8 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class InvalidReplies:
-    """What follows an invalid reply: arguments of the `PromptWrapper`."""
+class InvalidReplyKeys:
+    """The keys of `--prompt` that say what follows an invalid reply: arguments of the `PromptWrapper`."""
 
     on_invalid: Literal["forfeit", "retry", "random"] = option(
         "forfeit", help="What follows an invalid reply."
@@ -200,19 +200,19 @@ class PolicyOptions:
         >>> PolicyOptions.read(["rules=false", "on_invalid=retry"], ["temperature=0"])
         PolicyOptions(prompt={'rules': False}, invalid={'on_invalid': 'retry'}, sampling={'temperature': 0.0})
         """
-        invalid_options = options_of(InvalidReplies)
+        invalid_options = options_of(InvalidReplyKeys)
         prompt_options = options_of(PromptOptions) | invalid_options
         prompt_values = _values("prompt", prompt, prompt_options)
         return cls(
             prompt={k: v for k, v in prompt_values.items() if k not in invalid_options},
             invalid={k: v for k, v in prompt_values.items() if k in invalid_options},
-            sampling=_values("sampling", sampling, options_of(Sampling)),
+            sampling=_values("sampling", sampling, options_of(SamplingKeys)),
         )
 
     @property
     def wrapper(self) -> dict[str, Any]:
         """Arguments of the `PromptWrapper`."""
-        return {**self.prompt, **asdict(InvalidReplies()), **self.invalid}
+        return {**self.prompt, **asdict(InvalidReplyKeys()), **self.invalid}
 
     def policies(self, specs: Sequence[str]) -> list[Policy | str]:
         """The policies of these strings, with the sampling options applied.

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from arena_envs.hostile import wrapped
-from arena_trainers.cli.latex import latex_of
+from arena_trainers.cli.latex import latex_tables
 from arena_trainers.terminal import Console
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -50,7 +50,7 @@ def show(
     elif form == "csv":
         _print_csv(records)
     elif form == "latex":
-        typer.echo(latex_of(tables(None)))
+        typer.echo(latex_tables(tables(None)))
     else:
         print_tables(tables(terminal_width()))
 

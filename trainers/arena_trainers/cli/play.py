@@ -126,7 +126,7 @@ def _play_in_browser(
         if params or max_turns is not None or out is not None:
             raise ValueError(
                 "want --web without --param, --max-turns and --out: the page plays the games "
-                "of arena games and keeps no records"
+                "of arena games and keeps no records; leave them out"
             )
         id = read_env(game, None, None).id or game
     with TemporaryDirectory() as folder:

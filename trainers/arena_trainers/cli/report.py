@@ -145,7 +145,8 @@ def _write_figures(paths: Sequence[Path], figures: Sequence[Path]) -> None:
     for file in figures:
         if file.suffix not in FIGURE_TYPES:
             raise ValueError(
-                f"want --figure as a file of {', '.join(FIGURE_TYPES)}, got {str(file)!r}"
+                f"want --figure as a file of {', '.join(FIGURE_TYPES)}, got {str(file)!r}; give "
+                "another ending"
             )
         if not file.parent.is_dir():
             raise ValueError(

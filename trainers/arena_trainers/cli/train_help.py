@@ -218,17 +218,33 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
         model=MODEL_RECIPE,
         recipe=recipe,
     )
-    lines = [usage.rstrip()]
-    if not all_options:
-        for title, names in FIRST_PAGE.items():
-            lines += ["", f"{title}:"]
-            for name in names:
-                if name in MAPPINGS:
-                    lines += _mapping_lines(name, settings)
-                else:
-                    lines += _lines(options_by_name[name], settings)
-        more = "arena train --help-all lists all options, those of TRL and transformers too."
-        return "\n".join([*lines, "", more])
+    option_lines = _all_options if all_options else _first_page
+    return "\n".join([usage.rstrip(), *option_lines(options_by_name, settings)])
+
+
+def _first_page(
+    options_by_name: Mapping[str, Option], settings: Mapping[str, Any]
+) -> list[str]:
+    """The lines of the options and mappings of `FIRST_PAGE`."""
+    lines: list[str] = []
+    for title, names in FIRST_PAGE.items():
+        lines += ["", f"{title}:"]
+        for name in names:
+            if name in MAPPINGS:
+                lines += _mapping_lines(name, settings)
+            else:
+                lines += _lines(options_by_name[name], settings)
+    more = (
+        "arena train --help-all lists all options, those of TRL and transformers too."
+    )
+    return [*lines, "", more]
+
+
+def _all_options(
+    options_by_name: Mapping[str, Option], settings: Mapping[str, Any]
+) -> list[str]:
+    """The lines of all options by group, then of those that are in no group."""
+    lines: list[str] = []
     for title in GROUPS:
         trl_options = [
             options_by_name[name]
@@ -241,12 +257,12 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
         else:
             group = trl_options + own_options
         lines += ["", f"{title}:", *_group(group, settings)]
-    listed_names = {name for title in GROUPS for name in HELP_OF_TRL.get(title, ())}
-    others = [
-        o for n, o in options_by_name.items() if not o.group and n not in listed_names
+    grouped_names = {name for title in GROUPS for name in HELP_OF_TRL.get(title, ())}
+    ungrouped = [
+        o for n, o in options_by_name.items() if not o.group and n not in grouped_names
     ]
     title = "Inherited from trl.GRPOConfig and transformers.TrainingArguments:"
-    return "\n".join([*lines, "", title, *_group(others, settings)])
+    return [*lines, "", title, *_group(ungrouped, settings)]
 
 
 def rows_help(trainer: str, *, all_options: bool = False) -> str:

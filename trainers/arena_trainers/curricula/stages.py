@@ -27,8 +27,8 @@ class Stages(BaseCurriculum):
     Args:
         stages: mappings of `games`, a list of names, and either `steps`, the optimizer steps
             of the stage, or `success`, the mean success at which it ends. The last has
-            neither, and never ends. None: each game of the run is a stage, in their order, as those
-            of a ladder.
+            neither, and never ends. None: each game of the run is a stage, in the order of the
+            run, such as the games of a ladder.
         window: episodes of the stage over which the success is a mean.
         steps: without `stages`, the optimizer steps of each.
         success: without `stages`, the mean success at which each ends.
@@ -51,7 +51,7 @@ class Stages(BaseCurriculum):
         if len(self._ends) + (stages is not None) != 1:
             raise ValueError(
                 "want stages, or one of steps and success where each game is a stage, got "
-                f"{stages!r:.200}, {steps} and {success}"
+                f"{stages!r:.200}, {steps} and {success}; give one of the three"
             )
         if stages is None:
             _check_stage({"games": ["game"], **self._ends}, is_last=False)

@@ -177,9 +177,9 @@ class ServerWeights(TrainerCallback):
                     shutil.rmtree(step_folder)
 
     def take(self, folder: Path) -> None:
-        """Gives the server the weights in a folder, when no process plays with those before.
+        """Gives the server the weights in a folder, once no process plays with earlier ones.
 
-        The threads that play call it, those of all processes.
+        Called by the threads that play, in all processes.
         """
         gather_patiently(None, PLAYERS)
 

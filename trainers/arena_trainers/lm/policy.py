@@ -7,13 +7,14 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from arena_trainers.lm.backends import Backend, Sampling, generates_one
+from arena_trainers.lm.backends import Backend, GenerateOne, Sampling, generates_one
 from arena_trainers.lm.backends.forward_pass import check_no_prompt_tuning
 from arena_trainers.lm.backends.generation_settings import model_end_ids
 from arena_trainers.lm.backends.scoring import reply_logprobs
@@ -49,7 +50,8 @@ class ReplyChoice(NamedTuple):
 
     Attributes:
         probs: of the canonical reply of each legal action, with any of its end tokens.
-        sampled: index of the legal action whose canonical reply was sampled, token by token; -1 for none.
+        sampled: index of the legal action whose canonical reply was sampled, token by token; -1 if
+            another reply was.
     """
 
     probs: Sequence[float]
@@ -251,13 +253,15 @@ class LMPolicy:
         self,
     ) -> Callable[[TurnRequest, float | None], Awaitable[Reply]] | None:
         """As `AsyncPolicy.act_async` where the backend writes each reply for itself; else None."""
-        return self._act_async if generates_one(self.backend) else None
+        generate_one = generates_one(self.backend)
+        return generate_one and partial(self._act_async, generate_one)
 
     async def _act_async(
-        self, request: TurnRequest, timeout: float | None = None
+        self,
+        generate_one: GenerateOne,
+        request: TurnRequest,
+        timeout: float | None = None,
     ) -> Reply:
-        generate_one = generates_one(self.backend)
-        assert generate_one is not None  # else there is no `act_async`
         (prompt,) = self.prompts_ids([request])
         limit = self._max_reply_tokens(prompt)
         if limit < 1:

@@ -28,9 +28,8 @@ from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_wrappers.policies import Scorer, TurnView
 from arena_wrappers.prompts import DATE, Message, PromptOptions
 
-PromptAndReply = tuple[
-    Sequence[int], Sequence[int]
-]  # token ids of a prompt and of its reply
+# token ids of a prompt and of its reply
+PromptAndReply = tuple[Sequence[int], Sequence[int]]
 
 # options of what a policy reads; the others change how its replies are read
 _PROMPT_FIELDS = (

@@ -1,4 +1,4 @@
-"""Recipes hold some options in mappings, as in `lora: {r: 16}`; settings have them flat, as `lora_r`."""
+"""Converts between recipes, with `lora: {r: 16}`, and settings, with `lora_r: 16`."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -29,7 +29,7 @@ def _option_by_name() -> dict[str, Option]:
 
 
 def typed_name(name: str) -> str:
-    """How a command line begins to set an option: `--beta` or `--lora r=`."""
+    """The words of a command line that a value follows: `--beta` or `--lora r=`."""
     options = _option_by_name()
     return options[name].typed_name if name in options else f"--{name}"
 
@@ -48,7 +48,8 @@ def flattened(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a recipe, or of a command line, with the options of mappings among them.
 
     Raises:
-        ValueError: a mapping is none, it has an unknown key, or one of its options stands outside.
+        ValueError: the value of a mapping's key is no mapping or has an unknown key, or an option of a
+            mapping stands outside of it.
 
     >>> flattened({"seed": 1, "lora": {"r": 16}})
     {'seed': 1, 'lora_r': 16}

@@ -7,11 +7,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from arena_envs.checks import did_you_mean
 from arena_envs.registration import games
-from arena_trainers.options import read_pairs
+from arena_trainers.options import read_pairs, read_yaml
 from arena_trainers.runs.mappings import flattened, mapped_options, refuse_flat
 
 DEFAULT_RECIPE = "kuhn-tiny"
@@ -59,7 +57,7 @@ def load_recipe(path: str) -> dict[str, Any]:
             f"want a recipe file, found none at {path!r}; give a file or a recipe; {hint}"
         )
     try:
-        settings = _yaml(source.decode(), f"recipe {path!r}")
+        settings = read_yaml(source.decode(), f"recipe {path!r}")
     except UnicodeDecodeError:
         raise ValueError(
             f"want YAML in recipe {path!r}, got bytes that are not UTF-8; save the "
@@ -77,14 +75,6 @@ def load_recipe(path: str) -> dict[str, Any]:
 
 
 _PATHS = ("model", "output_dir", "resume")
-
-
-def _yaml(text: str, where: str) -> Any:
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{where} is not YAML: {reason}") from None
 
 
 def read_overrides(arguments: Sequence[str]) -> dict[str, Any]:
@@ -120,7 +110,7 @@ def read_overrides(arguments: Sequence[str]) -> dict[str, Any]:
             continue
         name += dot + inner_name
         refuse_flat(name)
-        settings[name] = value if name in _PATHS else _yaml(value, f"--{key}")
+        settings[name] = value if name in _PATHS else read_yaml(value, f"--{key}")
     return settings
 
 

@@ -58,7 +58,7 @@ class GamePlan:
         max_turns: after how many turns episodes are truncated, if that was given.
         weight: how often the game starts, relative to the others.
         name: the id, with the parameters and the limit of turns that were given.
-        task: the name, and the opponent of the game's own.
+        task: the name, with `opponent` if there is one.
         game: the rules.
         has_own: whether the game names opponents of its own.
         opponent: the policy of all seats but one, which is drawn for each start and learns; None
@@ -124,7 +124,7 @@ class GamePlan:
 
 
 def _single_opponent(opponents: Any) -> str | None:
-    """The policy of a game's `opponents` that names one policy for all seats but the learner's."""
+    """The policy if a game's `opponents` name a single one, for all seats but the learner's; else None."""
     is_policy = isinstance(opponents, str) and opponents != SELF
     return opponents if is_policy and not names_matchmaker(opponents) else None
 
@@ -132,7 +132,7 @@ def _single_opponent(opponents: Any) -> str | None:
 def _check_duel(opponent: str, id: str, num_players: int) -> None:
     if num_players == 1:
         raise ValueError(
-            f"want a game of several seats for the opponent {opponent!r}, got {id}; leave it out"
+            f"want a game of several seats for the opponent {opponent!r}, got {id}; leave the opponent out"
         )
 
 
@@ -162,7 +162,7 @@ def numbered_names(plans: Sequence[GamePlan]) -> list[str]:
 
 
 def different_games(plans: Sequence[GamePlan]) -> list[GamePlan]:
-    """The first plan of each name, of a ladder the last: a game may be listed with other opponents."""
+    """One plan of each name: the first one listed, but the last one of a ladder."""
     plan_by_name: dict[str, GamePlan] = {}
     for plan in plans:
         first = plan_by_name.setdefault(plan.name, plan)
@@ -232,8 +232,8 @@ def opponents(
     policy_by_spec = dict(policies)
     assigned = () if matchmaker is None else matchmaker.policies
     for plan in plans:
-        own = plan.seats if plan.opponent is None else [plan.opponent]
-        for spec in assigned if own is None else own:
+        specs = plan.seats if plan.opponent is None else [plan.opponent]
+        for spec in assigned if specs is None else specs:
             if spec == "self":
                 continue
             if spec not in policy_by_spec:

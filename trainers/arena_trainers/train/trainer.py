@@ -618,9 +618,8 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         return self.last_played.episodes
 
 
-COLLECTED = (
-    20_000  # new objects after which Python looks for garbage; its default is 700
-)
+# new objects after which Python looks for garbage; its default is 700
+MAX_NEW_OBJECTS = 20_000
 
 
 @contextmanager
@@ -635,7 +634,7 @@ def _with_few_collections() -> Iterator[None]:
     if is_own:
         gc.collect()  # else it would keep what an earlier run left
         gc.freeze()
-        gc.set_threshold(max(COLLECTED, thresholds[0]), *thresholds[1:])
+        gc.set_threshold(max(MAX_NEW_OBJECTS, thresholds[0]), *thresholds[1:])
     try:
         yield
     finally:

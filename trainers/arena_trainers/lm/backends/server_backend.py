@@ -24,7 +24,7 @@ from arena_trainers.lm.backends.server import (
     ServerError,
 )
 from arena_trainers.lm.backends.top_logprobs import NUM_TOP, entropy_estimate
-from arena_trainers.lm.backends.vllm import Seeds
+from arena_trainers.lm.backends.vllm import SeedSource
 
 MAX_LOGPROB = 1e-3  # above 0 by rounding
 
@@ -75,7 +75,7 @@ class ServerBackend:
     resume_path = "/resume"
 
     def __init__(
-        self, server: JSONServer, served: ServedModel, seeds: Seeds = "request"
+        self, server: JSONServer, served: ServedModel, seeds: SeedSource = "request"
     ) -> None:
         self.server, self.served, self.seeds = server, served, seeds
         self._num_asked = 0  # of `generate_one`, without a reply

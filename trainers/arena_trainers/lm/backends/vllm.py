@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vllm.lora.request import LoRARequest
     from vllm.outputs import RequestOutput
 
-Seeds = Literal["request", "engine"]  # whose seed a reply is drawn from
+SeedSource = Literal["request", "engine"]  # whose seed a reply is drawn from
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes as a maximum
 
 # what an adapter may choose: vLLM reads the first three, and the others leave its layers alone
@@ -202,7 +202,7 @@ class EngineRequests:
             random numbers, which is faster.
     """
 
-    def __init__(self, llm: "LLM", seeds: Seeds = "request") -> None:
+    def __init__(self, llm: "LLM", seeds: SeedSource = "request") -> None:
         self.llm, self.seeds = llm, seeds
         self._numbers = itertools.count()
         self._in_progress: dict[str, EngineRequest] = {}

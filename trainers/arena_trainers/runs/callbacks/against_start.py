@@ -71,7 +71,9 @@ def score_against(
     """
     seeds = process_share(range(num_episodes))
     luck = LuckCorrections(plan.wrapper, learner, "self", knows_seats=False)
-    pairs = gather_shares(_values(plan, learner, start, seeds, luck, num_episodes))
+    is_team = plan.game.num_players == 1 or plan.game.kind == "cooperative"
+    values_of = _team_values if is_team else _seat_values
+    pairs = gather_shares(values_of(plan, learner, start, seeds, luck, num_episodes))
     values = np.array([value for value, _ in pairs])
     if luck.name is not None and num_episodes >= PLANNED.min_adjusted:
         adjusted = adjusted_returns(values, np.array([row for _, row in pairs]))
@@ -80,7 +82,7 @@ def score_against(
     return float(np.mean(values)), error
 
 
-def _values(
+def _team_values(
     plan: GamePlan,
     learner: Policy,
     start: Policy,
@@ -88,20 +90,29 @@ def _values(
     luck: LuckCorrections,
     num_episodes: int,
 ) -> list[tuple[float, Floats]]:
-    """What the episode of each seed counts, and the corrections of its luck."""
+    """The value of each seed where each of the two plays all seats, and the corrections of its luck."""
+    parts = []
+    for policy in (learner, start):
+        played = play(plan.env_fn, policy, seeds, on_error="raise")
+        returns = [float(np.mean(episode.returns)) for episode in played]
+        seats = range(plan.game.num_players)
+        rows = np.mean([luck.rows(s, played, num_episodes) for s in seats], axis=0)
+        parts.append((returns, rows))
+    (returns, rows), (start_returns, start_rows) = parts
+    gaps = np.subtract(returns, start_returns).tolist()
+    return [*zip(gaps, rows - start_rows, strict=True)]
+
+
+def _seat_values(
+    plan: GamePlan,
+    learner: Policy,
+    start: Policy,
+    seeds: Sequence[int],
+    luck: LuckCorrections,
+    num_episodes: int,
+) -> list[tuple[float, Floats]]:
+    """As `_team_values`, where the learner has one seat, which rotates."""
     num_seats = plan.game.num_players
-    if num_seats == 1 or plan.game.kind == "cooperative":
-        parts = []
-        for policy in (learner, start):
-            played = play(plan.env_fn, policy, seeds, on_error="raise")
-            returns = [float(np.mean(episode.returns)) for episode in played]
-            rows = np.mean(
-                [luck.rows(s, played, num_episodes) for s in range(num_seats)], axis=0
-            )
-            parts.append((returns, rows))
-        (returns, rows), (start_returns, start_rows) = parts
-        gaps = np.subtract(returns, start_returns).tolist()
-        return [*zip(gaps, rows - start_rows, strict=True)]
     plans = []
     for seed in seeds:
         seats = [start] * num_seats

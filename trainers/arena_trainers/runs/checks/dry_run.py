@@ -153,7 +153,7 @@ def plan_lines(
 
 
 def cpu_options(job: JobConfig, args: Draft) -> list[str]:
-    """The options with which a run needs no GPU, also those that its recipe sets for a server."""
+    """The options with which a run needs no GPU; they undo what its recipe sets for a server."""
     options = ["--use_cpu true", "--bf16 false", "--use_vllm false"]
     if args.vllm_mode == "server":
         options.append("--vllm_mode colocate")
@@ -165,9 +165,9 @@ def cpu_options(job: JobConfig, args: Draft) -> list[str]:
 
 
 def check_patience(settings: Mapping[str, Any]) -> None:
-    """Raises ValueError if processes of this run would wait longer for each other than `ddp_timeout`.
+    """Raises ValueError if play of a batch is planned to take longer than `ddp_timeout`.
 
-    Only a process on a GPU that trains beside others plans its run for this.
+    For runs of several processes on GPUs: the others wait for the slowest process at most so long.
     """
     job, args = read_options(settings)
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or args.use_cpu:

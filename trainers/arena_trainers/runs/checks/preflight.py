@@ -127,8 +127,8 @@ def checks(
         teachers = [(term or {}).get("teacher") for term in draft.losses.values()]
         check_policies([name for name in teachers if isinstance(name, str)])
         for plan in games_of(draft):
-            own = [] if plan.opponent is None else [plan.opponent]
-            check_policies(plan.seats or own)
+            opponents = [] if plan.opponent is None else [plan.opponent]
+            check_policies(plan.seats or opponents)
             for seat, learns in enumerate(plan.learners):
                 if learns and int in map(type, draft.roles) and seat not in draft.roles:
                     raise ValueError(

@@ -17,7 +17,7 @@ MAX_CRITIC_STATES = 100_000
 
 
 def _all_tokens(args: SelfPlay) -> list[tuple[str, float, float, str]]:
-    """Settings with which replies are sampled from all tokens: name, value, what it has to be, and why."""
+    """Name, value, required value and reason of each setting that cuts the distribution of tokens."""
     why = "action probabilities are of all tokens"
     return [
         ("top_k", args.top_k, 0, why),

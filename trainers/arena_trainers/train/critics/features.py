@@ -25,7 +25,7 @@ from arena_trainers.train.critics.networks import (
     value_network,
     value_networks,
 )
-from arena_trainers.train.critics.registry import Limits, check_limits
+from arena_trainers.train.critics.registry import OptionLimits, check_limits
 from arena_trainers.train.critics.replies import above_mean
 from arena_trainers.train.records import TurnRecord
 from arena_wrappers.policies import Rollouts
@@ -64,7 +64,7 @@ class FeatureCritic:
     supplies = ("value", "next_value", "action_value")
     reads_for_actions = ("reply_probs",)
     reads = ("features",)
-    limits: ClassVar[Limits] = {
+    limits: ClassVar[OptionLimits] = {
         "hidden_size": (1, 10_000),
         "learning_rate": (0.0, 1.0),
         "num_steps": (1, 1_000_000),

@@ -18,8 +18,8 @@ from arena_envs.game import check_bool, check_int, check_number
 from arena_envs.registry import Registry, check_options, signature_of
 from arena_trainers.options import refuse_unknown
 
-# Least and largest value by option; None for no largest one. Integers are of integers.
-Limits = Mapping[str, tuple[int, int] | tuple[float, float | None]]
+# Least and largest value by option; None for no largest one. Integer limits are of integers.
+OptionLimits = Mapping[str, tuple[int, int] | tuple[float, float | None]]
 
 _CRITICS = "arena_trainers.train.critics"
 critics: Registry[Any] = Registry(
@@ -61,7 +61,7 @@ class CriticFacts:
     supplies: tuple[str, ...] = ("value", "next_value")
     reads: tuple[str, ...] = ()
     reads_for_actions: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=dict)
+    limits: OptionLimits = field(default_factory=dict)
     one_process: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
@@ -133,7 +133,7 @@ def _facts_in_file(path: str) -> CriticFacts:
     return CriticFacts(**declared, defaults=defaults)
 
 
-def check_limits(limits: Limits, **values: Any) -> None:
+def check_limits(limits: OptionLimits, **values: Any) -> None:
     """Raises ValueError for a value outside of the limits that a critic declares."""
     for name, value in values.items():
         low, high = limits[name]

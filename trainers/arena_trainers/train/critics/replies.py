@@ -6,7 +6,7 @@ policy, so credit that subtracts it for other turns stays unbiased:
     d(reply) = Q(s, a) - Σ p(a') Q(s, a') / Σ p(a')   for the canonical reply of a, else 0
 
 p(a) is the probability that the policy samples the canonical reply of a, token by token. The sum is over
-legal actions. Other replies count as 0, so the p need not add up to 1.
+legal actions. Other replies count as 0, so the sum of p may be below 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def with_reply_probs(
 def wraps_of(
     records: Sequence[TurnRecord], episodes: Sequence[Episode]
 ) -> list[Callable[[str], str]]:
-    """For each record, what makes the reply that names an action of its text."""
+    """For each record, the function from the text of an action to the reply that names it."""
     options = [seat_options(episodes[r.episode].prompt, r.seat) for r in records]
     return [find_reply_format(o.reply_format).wrap for o in options]
 

@@ -20,7 +20,7 @@ from arena_credit.needs import needs_of
 from arena_trainers.lm.backends.padding import entry_mask
 from arena_trainers.losses import value_loss
 from arena_trainers.train.critics.networks import value_networks
-from arena_trainers.train.critics.registry import Limits, check_limits
+from arena_trainers.train.critics.registry import OptionLimits, check_limits
 from arena_trainers.train.critics.replies import above_mean, wraps_of
 from arena_trainers.train.critics.texts import read_texts
 from arena_trainers.train.losses.averages import averaged
@@ -72,7 +72,7 @@ class TokenCritic(TrainerCallback):
 
     supplies = ("tokens.value", "value", "next_value", "action_value")
     reads_for_actions = ("reply_probs",)
-    limits: ClassVar[Limits] = {
+    limits: ClassVar[OptionLimits] = {
         "hidden_size": (1, 10_000),
         "learning_rate": (0.0, None),
         "loss_weight": (0.0, None),

@@ -15,7 +15,7 @@ from arena_trainers.lm.backends.memory import chunks_by_length
 from arena_trainers.lm.backends.padding import left_padded
 from arena_trainers.lm.reward_model import PromptAndReply
 from arena_trainers.train.critics.networks import check_loss, value_networks
-from arena_trainers.train.critics.registry import Limits, check_limits
+from arena_trainers.train.critics.registry import OptionLimits, check_limits
 from arena_trainers.train.critics.texts import read_texts
 from arena_trainers.train.parts import CriticLoop
 from arena_trainers.train.records import TurnRecord
@@ -49,7 +49,7 @@ class UtteranceCritic:
     """
 
     supplies = ("value", "next_value", "action_value")
-    limits: ClassVar[Limits] = {
+    limits: ClassVar[OptionLimits] = {
         "hidden_size": (1, 10_000_000),
         "learning_rate": (0.0, None),
         "num_steps": (1, 10_000_000),

@@ -37,11 +37,11 @@ class RowBlocks(NamedTuple):
 
 
 def attends_in_blocks(model: Any, packed: Sequence[PackedRow]) -> bool:
-    """Whether rows are long, and the model hands arguments on to layers that see all earlier tokens."""
+    """Whether rows are long, and the model passes arguments to layers that see all earlier tokens."""
     longest = max(len(row.tokens) for row in packed)
     causal = model.get_base_model() if hasattr(model, "peft_config") else model
-    hands_on = getattr(causal, "_supports_attention_backend", False)
-    return longest >= MIN_LENGTH and hands_on and may_share_prompts(model)
+    passes_arguments = getattr(causal, "_supports_attention_backend", False)
+    return longest >= MIN_LENGTH and passes_arguments and may_share_prompts(model)
 
 
 def block_inputs(packed: Sequence[PackedRow]) -> dict[str, Any]:

@@ -35,8 +35,8 @@ class ScoringMode(NamedTuple):
     fused: bool = True
 
 
-class RowScorer(Protocol):
-    """What scores rows, in its `mode`; `Forward`."""
+class ModalScorer(Protocol):
+    """Scores rows in the way of its `mode`: `Forward`."""
 
     mode: ScoringMode
     max_tokens: int
@@ -60,7 +60,7 @@ class MismatchCheck:
     """
 
     def __init__(
-        self, trainer: CheckedLoop, weights: ShardedWeights, forward: RowScorer
+        self, trainer: CheckedLoop, weights: ShardedWeights, forward: ModalScorer
     ) -> None:
         self.trainer, self.sharded_weights, self.forward = trainer, weights, forward
         self._longest = 0  # row that was checked
