@@ -11,6 +11,7 @@ from arena_wrappers.policies.protocol import (
     Reply,
     TurnRequest,
     forget_episodes,
+    is_async,
     own_prompt,
 )
 from arena_wrappers.prompts import PROMPT_OPTIONS, PromptOptions
@@ -83,7 +84,7 @@ def with_prompt(
         named = {name: defaults[name] for name in PROMPT_OPTIONS if name in defaults}
         own = PromptOptions(**named)
     kind = PromptPolicy
-    if hasattr(policy, "act_async"):
+    if is_async(policy):
         kind = AsyncPromptPolicy
     elif hasattr(policy, "action_probs"):
         kind = ScoringPromptPolicy
@@ -101,9 +102,10 @@ def of_text(
         raise ValueError(
             f"want a file of text as in text:FILE(POLICY), got {path!r:.200}: {error}"
         ) from error
-    if not 0 < len(text) <= MAX_CHARACTERS:
+    # empty is the text of `arena improve` where no other was better
+    if len(text) > MAX_CHARACTERS:
         raise ValueError(
-            f"want 1 to {MAX_CHARACTERS:,} characters in {path!r:.200}, got {len(text):,}"
+            f"want at most {MAX_CHARACTERS:,} characters in {path!r:.200}, got {len(text):,}"
         )
     player = with_prompt(make(policy), {"persona": text}, {})
     player.name = spec
