@@ -24,7 +24,7 @@ from arena_wrappers import (
     turn_seed,
 )
 from arena_wrappers.policies.prompted import with_prompt
-from arena_wrappers.policies.protocol import is_async
+from arena_wrappers.policies.protocol import is_async, own_prompt
 from arena_wrappers.prompts import legal_texts
 
 
@@ -183,7 +183,9 @@ class AnswersMany(RandomPolicy):
 def test_a_policy_that_answers_many_requests_plays_with_a_text(tmp_path):
     Path(tmp_path, "text.txt").write_text("Bet with the king.")
     spec = f"text:{tmp_path}/text.txt(random)"
-    assert make_policy(spec).prompt.persona == "Bet with the king."
+    prompt = own_prompt(make_policy(spec))
+    assert prompt is not None
+    assert prompt.persona == "Bet with the king."
     policy = with_prompt(AnswersMany(), {"persona": "Bet."}, {})
     assert not is_async(policy)
     env = PromptWrapper(arena_envs.make("kuhn_poker"))
@@ -193,4 +195,6 @@ def test_a_policy_that_answers_many_requests_plays_with_a_text(tmp_path):
 
 def test_the_text_of_a_run_that_found_none_is_empty(tmp_path):
     Path(tmp_path, "text.txt").write_text("\n")
-    assert make_policy(f"text:{tmp_path}/text.txt(random)").prompt.persona == ""
+    prompt = own_prompt(make_policy(f"text:{tmp_path}/text.txt(random)"))
+    assert prompt is not None
+    assert prompt.persona == ""
