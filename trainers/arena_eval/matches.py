@@ -34,7 +34,7 @@ from arena_eval.result_rows import (
     scored,
 )
 from arena_eval.spending import Budget, Spending, Trial, added, endpoints_of, trial_of
-from arena_eval.stopping import MAX_SILENT, SeedParts, StopRule
+from arena_eval.stopping import MAX_SILENT, Ends, SeedParts, StopRule
 from arena_wrappers import (
     EpisodePlan,
     NoReplyError,
@@ -509,7 +509,7 @@ class EvaluationPlan:
         }
         parts = SeedParts(self._stop, len(self._seeds), self._expected_of(opponent))
         num_done = num_silent = 0
-        ends: tuple[float, float] | None = None
+        ends: Ends | None = None
         while size := parts.next_size():
             seeds = self._seeds[num_done : num_done + size]
             is_silent = True
@@ -525,10 +525,10 @@ class EvaluationPlan:
             if num_silent and (ends is None or num_silent == MAX_SILENT):
                 self._stops.append(f"{num_done} seeds{against(name)}: {SILENT}")
                 return played
-            if ends is not None and self._stop.is_clear(*ends):
+            if ends is not None and self._stop.is_clear(ends):
                 break
         are_all_played = num_done == len(self._seeds)
-        is_clear = ends is not None and self._stop.is_clear(*ends)
+        is_clear = ends is not None and self._stop.is_clear(ends)
         self.has_spent_budget |= not (are_all_played or is_clear)
         why = self._stop.outcome(ends, are_all_played=are_all_played)
         self._stops.append(f"{num_done} seeds{against(name)}: {why}")
@@ -539,7 +539,7 @@ class EvaluationPlan:
         pair: Mapping[Role, Policy],
         opponent: Policy | Literal["self"],
         played: Mapping[Role, EpisodesBySeat],
-    ) -> tuple[float, float] | None:
+    ) -> Ends | None:
         """The interval of the mean over seats, or of the difference; None if all is lost so far."""
         try:
             rows = [
@@ -554,7 +554,7 @@ class EvaluationPlan:
         except NoReplyError:
             return None
         ends = measurement if measurement.adjusted is None else measurement.adjusted
-        return ends.low, ends.high
+        return Ends(ends.low, ends.high, measurement.is_exact)
 
     def expected(self, budget: Budget) -> tuple[int, Spending]:
         """About how many episodes endpoints will play in, and what they will use.

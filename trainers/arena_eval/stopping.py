@@ -7,6 +7,7 @@ in which episodes end nor on how many run at once. Intervals are those of
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from arena_eval.intervals import LEVEL
 from arena_eval.spending import Budget, Spending
@@ -23,6 +24,20 @@ WIDTHS = (
 )
 
 
+class Ends(NamedTuple):
+    """The ends of an interval.
+
+    Attributes:
+        low: lower end.
+        high: upper end.
+        is_exact: whether both are the exact figure, which more seeds do not change.
+    """
+
+    low: float
+    high: float
+    is_exact: bool = False
+
+
 @dataclass(frozen=True)
 class StopRule:
     """When an evaluation stops before all of its seeds are played.
@@ -31,7 +46,8 @@ class StopRule:
         half_width: stops when half the width of the interval is at most this. The interval is
             that of the mean over seats or, with a base, of the difference; with the luck taken
             out where that helps. None: never.
-        is_until_decided: stops when the interval of the difference from the base excludes 0.
+        is_until_decided: stops when the interval of the difference from the base excludes 0, or
+            the difference is exact.
         budget: stops when the rest of the budget pays no further seed.
         level: confidence level of the intervals.
     """
@@ -49,24 +65,26 @@ class StopRule:
         if not 0 < self.level < 1:
             raise ValueError(f"want a level between 0 and 1, got {self.level}")
 
-    def is_clear(self, low: float, high: float) -> bool:
-        """Whether an interval is narrow enough, or excludes 0 with `is_until_decided`."""
+    def is_clear(self, ends: Ends) -> bool:
+        """Whether an interval is narrow enough, or decided with `is_until_decided`."""
+        low, high, is_exact = ends
         is_narrow = self.half_width is not None and (high - low) / 2 <= self.half_width
-        return is_narrow or (self.is_until_decided and (low > 0 or high < 0))
+        is_decided = is_exact or low > 0 or high < 0
+        return is_narrow or (self.is_until_decided and is_decided)
 
-    def outcome(self, ends: tuple[float, float] | None, are_all_played: bool) -> str:
+    def outcome(self, ends: Ends | None, are_all_played: bool) -> str:
         """Why play ended, and what is known then.
 
         Args:
             ends: of the interval; None if there is none, as all episodes are lost.
             are_all_played: whether all seeds were played; else the budget ended play.
         """
-        if ends is not None and self.is_clear(*ends):
-            return "the interval is as asked for"
+        if ends is not None and self.is_clear(ends):
+            return "exact" if ends.is_exact else "the interval is as asked for"
         why = "all were played" if are_all_played else OVER_BUDGET
         if ends is None:
             return why
-        low, high = ends
+        low, high, _ = ends
         if self.half_width is not None:
             why = f"{why}; half the width of the interval is {(high - low) / 2:.3g}"
         if self.is_until_decided:

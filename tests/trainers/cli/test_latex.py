@@ -73,6 +73,13 @@ def test_the_caption_says_n_and_what_the_interval_is() -> None:
     assert r"half the width of the 95 \% interval" in caption
 
 
+def test_lines_of_the_caption_are_sentences_and_exact_means_are_named() -> None:
+    exact = table(("a", "0", "9", "0.5 (exact)"))
+    exact.caption = "one line\nA sentence.\nanother"
+    caption = latex(exact).splitlines()[1]
+    assert "one line. A sentence. another. $n$ = 9 (n). Means are exact" in caption
+
+
 def test_each_table_has_a_label_of_its_own() -> None:
     text = latex_tables([table(), table(), table(title="50 % \\evil{}")])
     labels = [line for line in text.splitlines() if line.startswith("\\label")]

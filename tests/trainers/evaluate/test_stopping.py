@@ -16,7 +16,7 @@ from arena_eval.confidence_sequences import (
 from arena_eval.exploit import SHORT
 from arena_eval.intervals import student_interval
 from arena_eval.spending import Budget, read_prices
-from arena_eval.stopping import StopRule
+from arena_eval.stopping import FIRST, StopRule
 from arena_eval.tables import caption
 from arena_wrappers import NoReplyError, make_policy
 from arena_wrappers.policies.api import Usage
@@ -165,6 +165,23 @@ def test_a_difference_is_played_until_it_has_a_sign():
     ends = difference.adjusted or difference
     assert 0 < ends.low <= gap <= ends.high
     assert difference.num_seeds < 2000
+
+
+def test_play_for_a_sign_ends_where_the_difference_is_exact():
+    done = evaluate(
+        "random",
+        "kuhn_poker",
+        ["first"],
+        200,
+        base="noisy:1(first)",  # the same play, of which the difference is 0
+        baselines=False,
+        stop=StopRule(is_until_decided=True),
+    )
+    (difference,) = done.differences
+    assert difference.is_exact
+    assert abs(difference.difference) < 1e-9
+    assert difference.num_seeds == FIRST
+    assert "exact" in done.stops[0]
 
 
 def test_a_sign_needs_a_base():

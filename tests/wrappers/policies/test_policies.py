@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from arena_wrappers import (
     FORMATS,
     BotPolicy,
     PromptOptions,
+    PromptWrapper,
     RandomPolicy,
     Reply,
     ScriptedPolicy,
@@ -21,6 +23,8 @@ from arena_wrappers import (
     play,
     turn_seed,
 )
+from arena_wrappers.policies.prompted import with_prompt
+from arena_wrappers.policies.protocol import is_async, own_prompt
 from arena_wrappers.prompts import legal_texts
 
 
@@ -168,3 +172,29 @@ def test_a_module_names_a_policy(spec, name, tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert make_policy(spec).name == name
+
+
+class AnswersMany(RandomPolicy):
+    """A policy of a class with `act_async`, which answers many requests in one call."""
+
+    act_async = None
+
+
+def test_a_policy_that_answers_many_requests_plays_with_a_text(tmp_path):
+    Path(tmp_path, "text.txt").write_text("Bet with the king.")
+    spec = f"text:{tmp_path}/text.txt(random)"
+    prompt = own_prompt(make_policy(spec))
+    assert prompt is not None
+    assert prompt.persona == "Bet with the king."
+    policy = with_prompt(AnswersMany(), {"persona": "Bet."}, {})
+    assert not is_async(policy)
+    env = PromptWrapper(arena_envs.make("kuhn_poker"))
+    (episode,) = play(lambda: env, [policy, make_policy("random")], [0])
+    assert episode.lost is None
+
+
+def test_the_text_of_a_run_that_found_none_is_empty(tmp_path):
+    Path(tmp_path, "text.txt").write_text("\n")
+    prompt = own_prompt(make_policy(f"text:{tmp_path}/text.txt(random)"))
+    assert prompt is not None
+    assert prompt.persona == ""

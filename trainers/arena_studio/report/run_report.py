@@ -136,7 +136,7 @@ def chart_named(charts: Sequence[Chart], name: str) -> Chart:
         number = "several are" if fitting else "none is; there are"
         raise ValueError(
             f"want a figure named after a chart, got {name!r}, and {number} "
-            f"{', '.join(titles) or 'no charts'}; give letters of one title"
+            f"{', '.join(titles) or 'no charts'}; write letters of one title, as in nashconv.pdf"
         )
     (chart,) = exact or fitting
     return chart

@@ -160,16 +160,12 @@ COMMAND_GROUPS = {
 }
 
 # words of commands that others may type, and the commands
-WORDS_ELSEWHERE = {
-    "tournament": "bench tournament",
-    "board": "bench board",
-    "attribute": "bench attribute",
-    "sweep": "bench sweep",
-    "export": "data export",
-    "audit": "credit audit",
-    "evaluate": "eval",
-    "web": "serve web",
-}
+WORDS_ELSEWHERE = {  # the words behind `arena` that do what another first word says
+    command.name.rpartition(" ")[2]: command.name
+    for command in COMMANDS
+    if " " in command.name
+} | {"evaluate": "eval"}
+del WORDS_ELSEWHERE["check"]  # also a command in front
 
 
 Target = Callable[..., None] | typer.Typer

@@ -80,7 +80,7 @@ def compare(
         bool,
         typer.Option(
             "--until-decided",
-            help="Stop when the interval of the difference is on one side of 0.",
+            help="Stop when the interval of the difference is on one side of 0, or it is exact.",
         ),
     ] = False,
     max_cost: MaxCostOption = None,

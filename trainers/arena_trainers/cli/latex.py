@@ -190,8 +190,9 @@ def _cell(cell: str | TextEstimate, *, is_bold: bool) -> str:
 
 def _caption(table: Table, columns: TextColumns) -> str:
     """The notes of a table, then n and what the intervals are."""
-    notes = [_text(part) for part in (table.title, table.caption) if part]
-    parts = [_escaped(". ".join(notes))]
+    lines = f"{table.title or ''}\n{table.caption or ''}".splitlines()
+    sentences = [line.rstrip(".") for line in lines if line]
+    parts = [_escaped(". ".join(sentences))]
     for name in COUNTS:
         if name in columns.heads:
             place = columns.heads.index(name)
@@ -202,6 +203,8 @@ def _caption(table: Table, columns: TextColumns) -> str:
                 parts.append(rf"$n$ = {' to '.join(map(str, ends))} ({name})")
     if any(isinstance(cell, TextEstimate) for row in columns.rows for cell in row):
         parts.append(PLUS_MINUS.replace("%", r"\%"))
+    elif any("exact" in _text(cell) for c in table.columns for cell in c.cells):
+        parts.append("Means are exact")
     return ". ".join(parts)
 
 

@@ -17,16 +17,19 @@ from arena_trainers.terminal import guarded_streams
 
 ParseError: Any = typer.BadParameter.__bases__[0]  # `UsageError` of the click in typer
 _AGAINST_ADVICE = "; opponents follow --against, as in --against cfr"
+_SELECT_ADVICE = (
+    "Rows are chosen by: arena data select EPISODES --by NAME --out FILE.parquet"
+)
 
 _ADVICE = {  # by command, and by the start of what the parser says
     ("eval", "Got unexpected extra"): _AGAINST_ADVICE,
     ("play", "Got unexpected extra"): _AGAINST_ADVICE,
     ("games", "Got unexpected extra"): "; one game is shown by: arena show {word}",
-    ("tournament", "Missing option"): "; for example --games kuhn_poker,tic_tac_toe",
+    ("tournament", "Missing option"): "For example: --games kuhn_poker,tic_tac_toe",
     ("arena", "No such command"): " arena --help lists the commands.",
-    ("data", "No such command"): (
-        " Rows are chosen by: arena data select EPISODES --by NAME --out FILE.parquet"
-    ),
+    ("data", "No such command"): f" {_SELECT_ADVICE}",
+    ("data", "No such option"): f". {_SELECT_ADVICE}",
+    ("suggest", "Got unexpected extra"): "; games follow --games, as in --games {word}",
 }
 
 # keys of --prompt and --sampling that others may type as options
@@ -47,6 +50,7 @@ _OWN_OPTIONS = {  # of other programs, and ours
     **dict.fromkeys(("--game", "--env"), "--games"),
     **dict.fromkeys(("--num-episodes", "--num-games"), "--episodes"),
     **dict.fromkeys(("--output", "--output-dir"), "--out"),
+    "--report": "--page",
     "--select": "--by",
     **{f"--{key.replace('_', '-')}": f"--prompt {key}=VALUE" for key in _PROMPT_WORDS},
     "--no-rules": "--prompt rules=false",
@@ -76,7 +80,8 @@ class ArenaGroup(LazyCommands):
                     continue
                 if name == command and message.startswith(start):
                     word = message.rpartition("(")[2].rstrip(")")
-                    error.message = message + text.format(word=word)
+                    # what is missing is said by `format_message`, in front of the message
+                    error.message += text.format(word=word)
             raise
 
 

@@ -80,7 +80,17 @@ def play(
     from arena_eval.exploit import given_prompts
 
     if in_browser:
-        _play_in_browser(game, against or [], params, max_turns, out)
+        ignored = {
+            "--param": params,
+            "--max-turns": max_turns is not None,
+            "--out": out,
+            "--seat": seat,
+            "--hint": hint,
+            "--seed": seed is not None,
+        }
+        _play_in_browser(
+            game, against or [], [name for name in ignored if ignored[name]]
+        )
         return
     with usage_errors():
         env = read_env(game, params, max_turns)
@@ -115,18 +125,22 @@ def play(
 def _play_in_browser(
     game: str,
     against: Sequence[str],
-    params: Sequence[str] | None,
-    max_turns: int | None,
-    out: Path | None,
+    ignored: Sequence[str],
 ) -> None:
-    """Serves the page of a game to this machine; its games end with the command."""
+    """Serves the page of a game to this machine; its games end with the command.
+
+    Args:
+        game: the game.
+        against: policies that the page offers.
+        ignored: names of options that the page has no use for.
+    """
     from arena_trainers.cli.serve import serve_pages
 
     with usage_errors():
-        if params or max_turns is not None or out is not None:
+        if ignored:
             raise ValueError(
-                "want --web without --param, --max-turns and --out: the page plays the games "
-                "of arena games and keeps no records; leave them out"
+                f"want --web without {', '.join(ignored)}: the page plays the games of arena "
+                "games, keeps no records, and asks for seat and opponents itself; leave these out"
             )
         id = read_env(game, None, None).id or game
     with TemporaryDirectory() as folder:

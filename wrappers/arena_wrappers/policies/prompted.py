@@ -102,9 +102,10 @@ def of_text(
         raise ValueError(
             f"want a file of text as in text:FILE(POLICY), got {path!r:.200}: {error}"
         ) from error
-    if not 0 < len(text) <= MAX_CHARACTERS:
+    # empty is the text of `arena improve` where no other was better
+    if len(text) > MAX_CHARACTERS:
         raise ValueError(
-            f"want 1 to {MAX_CHARACTERS:,} characters in {path!r:.200}, got {len(text):,}"
+            f"want at most {MAX_CHARACTERS:,} characters in {path!r:.200}, got {len(text):,}"
         )
     player = with_prompt(make(policy), {"persona": text}, {})
     player.name = spec
