@@ -76,7 +76,7 @@ def test_the_caption_says_n_and_what_the_interval_is() -> None:
 def test_lines_of_the_caption_are_sentences_and_exact_means_are_named() -> None:
     exact = table(("a", "0", "9", "0.5 (exact)"))
     exact.caption = "one line\nA sentence.\nanother"
-    caption = latex(exact).splitlines()[1]
+    caption = latex_table(exact).splitlines()[1]
     assert "one line. A sentence. another. $n$ = 9 (n). Means are exact" in caption
 
 
