@@ -80,7 +80,7 @@ class OpeningsProposer:
         games = counted(len(evidence.played), "game")
         situations = counted(len(by_situation), "situation")
         todo = (
-            "more games (-n), a policy that varies its first actions (--temperature), or a model as "
+            "more games (-n), a policy that varies its first actions (--sampling temperature=1), or a model as "
             "--proposer"
         )
         return (
