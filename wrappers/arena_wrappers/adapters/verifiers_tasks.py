@@ -5,6 +5,7 @@ credit run on them.
 """
 
 import asyncio
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -119,7 +120,9 @@ class FromVerifiers:
                 executor.submit(asyncio.run, task.score(trace)).result()
             except vf.TaskError:
                 return 0.0
-        return min(max(float(trace.reward), 0.0), 1.0)
+        reward = float(trace.reward)
+        # a reward that is no number counts as one whose function failed
+        return min(max(reward, 0.0), 1.0) if math.isfinite(reward) else 0.0
 
 
 def from_verifiers(taskset: str, **options: Any) -> AnyGame:
