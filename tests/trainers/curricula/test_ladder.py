@@ -14,7 +14,7 @@ from arena_trainers.train.game_entries import expanded
 from arena_trainers.train.games import different_games, numbered_names
 from arena_trainers.train.settings import SelfPlay
 
-PAGE = Path(__file__).parents[3] / "docs" / "training.md"
+PAGE = Path(__file__).parents[3] / "docs" / "appendix" / "training.md"
 LADDER = [{"id": "kuhn_poker", "ladder": ["random", "cfr"], "weight": 3.0}]
 
 

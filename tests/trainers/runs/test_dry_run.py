@@ -22,7 +22,7 @@ from arena_trainers.runs.checks.machine import GPUS, Machine, machine_of
 from arena_trainers.runs.checks.step_size import StepSize
 from arena_trainers.runs.recipe import FRONT
 
-DOCS = Path(__file__).parents[3] / "docs" / "training.md"
+DOCS = Path(__file__).parents[3] / "docs" / "appendix" / "training.md"
 SHOWN = ("marshal", "smollm2", "at-grpo-roles", "marft", "advevo", "kuhn-tiny")
 FAST = (*SHOWN, "archer", "poad", "ppo")
 STEP = StepSize(8, 1.0, 8, 4.0, 5, 32, 110.0, 140, 100.0, 120, 20)

@@ -21,7 +21,7 @@ LOOPS = [name for name in recipes() if "rounds" in load_recipe(name)]
 PAPER_LOOPS = [name for name in LOOPS if name != "kuhn-dagger"]
 OF_NO_PAPER = {"pretrained", "smollm2", *NEW, *ONE_GPU, *LOOPS}
 PAPERS = [name for name in recipes() if name not in OF_NO_PAPER]
-DOCS = Path(__file__).parents[3] / "docs" / "papers.md"
+DOCS = Path(__file__).parents[3] / "docs" / "appendix" / "papers.md"
 TINY = {
     "model": "tiny",
     "hidden_size": 16,
