@@ -29,6 +29,7 @@ def player(tmp_path, monkeypatch):
     sys.modules.pop("my_player", None)
 
 
+@pytest.mark.slow
 def test_the_documented_commands_improve_a_player(player, tmp_path, arena_here):
     """Shortened to one round of the 200 seeds, which end early."""
     improve, evaluate, report = (shlex.split(line)[1:] for line in player)
@@ -145,6 +146,7 @@ def test_a_folder_with_other_things_is_refused(tmp_path, arena_here) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
 
 
+@pytest.mark.slow
 def test_two_roles_improve_in_turn(tmp_path, monkeypatch, arena_here):
     page = (ROOT / "docs" / "improve.md").read_text(encoding="utf-8")
     name, text = re.search(
