@@ -225,7 +225,7 @@ def graph_of(game: AnyGame) -> Graph:
 MAX_SEARCHED = 1_000  # states that are visited to count chance nodes
 
 
-# numbers of a seed that are kept: most games draw few, and groups share seeds
+# cached numbers per seed: most games draw few, and the episodes of a group share their seed
 NUM_FIRST = 4
 
 

@@ -11,7 +11,7 @@
 | Known value | "entry": 2 for both players, by backward induction                     |
 | Source      | Gambit's file format `.efg`; "entry": R. Selten, *The Chain Store Paradox* (1978) |
 
-`file` is the path of an `.efg` file, or one of our own: "entry" (a firm may enter a market),
+`file` is the path of an `.efg` file, or the name of a built-in one: "entry" (a firm may enter a market),
 "trust" (an investor may pay to learn whether a trustee is honest), "mediator" (who leads by
 advice), "agency" (a principal pays an agent whose effort is hidden), "bargaining" (two rounds of
 offers). `arena_envs.games.kits.efg` says what a file holds. A file of the same name with the ending

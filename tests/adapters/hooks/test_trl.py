@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +17,30 @@ def paid(returns: Any, **_: Any) -> Any:
     return returns
 
 
+def one_step(folder: Path, **options: Any) -> Any:
+    """Settings of TRL's trainer for a step of four rows on a CPU."""
+    from trl import GRPOConfig
+
+    return GRPOConfig(
+        str(folder),
+        report_to="none",
+        max_steps=1,
+        per_device_train_batch_size=4,
+        num_generations=2,
+        use_cpu=True,
+        bf16=False,
+        save_strategy="no",
+        disable_tqdm=True,
+        gradient_checkpointing=False,
+        shuffle_dataset=False,
+        **options,
+    )
+
+
 def test_their_trainer_learns_from_the_credit_of_turns(model, tmp_path) -> None:
     """Rows of a turn, and of two with a token of the game in between, paid 1 and 2."""
     from datasets import Dataset
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOTrainer
 
     from arena_credit.hooks.trl import with_credit
 
@@ -43,20 +64,7 @@ def test_their_trainer_learns_from_the_credit_of_turns(model, tmp_path) -> None:
             seen.append(inputs["advantages"].tolist())
             return super()._compute_loss(model, inputs)
 
-    args = GRPOConfig(
-        str(tmp_path),
-        report_to="none",
-        max_steps=1,
-        per_device_train_batch_size=4,
-        num_generations=2,
-        learning_rate=1e-2,
-        use_cpu=True,
-        bf16=False,
-        save_strategy="no",
-        disable_tqdm=True,
-        gradient_checkpointing=False,
-        shuffle_dataset=False,
-    )
+    args = one_step(tmp_path, learning_rate=1e-2)
     prompts = [[{"role": "user", "content": text}] for text in ("0", "1")]
     trainer = Watched(
         model,
@@ -82,7 +90,7 @@ def test_surprise_is_that_of_the_model_that_sampled(
     import torch
     from datasets import Dataset
     from transformers import AutoModelForCausalLM
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOTrainer
 
     from arena_credit.hooks.rows import StatefulEstimator
     from arena_credit.hooks.trl import with_credit
@@ -107,20 +115,7 @@ def test_surprise_is_that_of_the_model_that_sampled(
         return call(self, rows)
 
     monkeypatch.setattr(StatefulEstimator, "__call__", watched)
-    args = GRPOConfig(
-        str(tmp_path),
-        report_to="none",
-        max_steps=1,
-        per_device_train_batch_size=4,
-        num_generations=2,
-        temperature=0.5,
-        use_cpu=True,
-        bf16=False,
-        save_strategy="no",
-        disable_tqdm=True,
-        gradient_checkpointing=False,
-        shuffle_dataset=False,
-    )
+    args = one_step(tmp_path, temperature=0.5)
     prompts = [[{"role": "user", "content": text}] for text in ("0", "1")]
     Trainer = with_credit(GRPOTrainer, "control_variates")
     data = Dataset.from_dict({"prompt": prompts})

@@ -337,9 +337,9 @@ class GroupSlopes:
         dev = τ² Σ x e / (τ² Σ x² + s),   s = Σ x² e² / Σ x²   over all groups
 
     with x the surprise and e what is left of the value, both less the group's mean. τ² is pooled over the
-    turns fitted so far. It comes from pairs of episodes of a group, Σ_{i ≠ j} xᵢ eᵢ xⱼ eⱼ, whose mean is 0 if
-    groups have equal slopes, also where the variance of e depends on x. It counts as far as its sum exceeds
-    √c standard errors, c the threshold of the shrinkage.
+    turns fitted so far. It is estimated by a sum over pairs of episodes of a group, Σ_{i ≠ j} xᵢ eᵢ xⱼ eⱼ.
+    If all groups have the same slope, the expected sum is 0, also where the variance of e depends on x. The
+    part of the sum beyond √c standard errors counts, c the threshold of the shrinkage.
     """
 
     def __init__(self, surprise: Floats, num_folds: int, shrinkage: Shrinkage) -> None:

@@ -171,7 +171,8 @@ def paid_by_turn(
     """The reward of each turn; the sum is `total`, which the trainer maximizes.
 
     The last turn is paid `total` minus the `turn_rewards` of the turns before it, or all of `total`
-    without `turn_rewards`. So rewards of turns that the trainer cut off go to the last turn that it kept.
+    without `turn_rewards`. So where the trainer truncated a row, the last turn of
+    the row is also paid the rewards of the missing turns.
 
     Raises:
         ValueError: fewer rewards than turns.

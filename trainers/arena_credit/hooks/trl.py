@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -154,7 +154,16 @@ PICTURES = (
 )
 
 
-def check_all_tokens(args: Any) -> None:
+class SamplingArgs(Protocol):
+    """The settings of TRL's `GRPOConfig` that cut or reweigh what is sampled."""
+
+    top_k: int | None
+    top_p: float
+    min_p: float | None
+    repetition_penalty: float
+
+
+def check_all_tokens(args: SamplingArgs) -> None:
     """Raises ValueError if settings keep TRL from sampling from all tokens."""
     for name, value, plain in (
         ("top_k", args.top_k or 0, 0),

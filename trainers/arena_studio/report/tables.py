@@ -237,7 +237,7 @@ def match_name(game: str, lineup: Sequence[str]) -> str:
 
 
 def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a row or a difference, whose mean with the luck taken out is an object."""
+    """The fields of a row or a difference as read from JSON, with `adjusted` as an `Adjusted`."""
     adjusted = values.get("adjusted")
     return {**values, "adjusted": Adjusted(**adjusted) if adjusted else None}
 
