@@ -57,6 +57,8 @@ class NetValues:
         seconds: CPU time of play and fit.
     """
 
+    num_alternatives = None
+
     def __init__(
         self,
         game: AnyGame,
