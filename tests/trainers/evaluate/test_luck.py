@@ -212,9 +212,12 @@ def sampled_bias(name, params, invalid, weight_of=lambda history: history.weight
     )
 
 
-@pytest.mark.parametrize("invalid", [0.0, 0.2])
 @pytest.mark.parametrize(
-    ("name", "params"), [("kuhn_poker", {}), ("goofspiel", {"num_cards": 3})]
+    ("name", "params", "invalid"),
+    [
+        ("kuhn_poker", {}, 0.2),
+        pytest.param("goofspiel", {"num_cards": 3}, 0.0, marks=pytest.mark.slow),
+    ],
 )
 def test_sampled_imaginary_observations_leave_each_kind_unbiased(name, params, invalid):
     assert np.abs(sampled_bias(name, params, invalid)).max() < 1e-12
