@@ -173,7 +173,8 @@ class Scripted:
 
 def mean_over_draws(function):
     """E[function(rng)], exactly."""
-    scripts, total, mass = [()], 0.0, 0.0
+    scripts: list[tuple[int, ...]] = [()]
+    total, mass = 0.0, 0.0
     while scripts:
         script = scripts.pop()
         rng = Scripted(script)
