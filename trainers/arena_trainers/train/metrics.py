@@ -12,7 +12,6 @@
 | `arena/<game>/player_<i>/pool_size` | mean number of values in a pool | at least 4 |
 | `arena/<game>/player_<i>/flat_pools` | pools with no advantage but 0 / pools | below 0.5 |
 | `arena/<game>/against/<opponent>/return` | mean return of the seats that learn | rises |
-| `arena/<game>/luck_out` | mean return with the luck taken out, by which a run chooses its best model, where that has less noise | rises |
 | `arena/<game>/gradient_share` | Σ abs(wₜ Aₜ), game / all games | the game's share of the weights |
 | `arena/<game>/episode_share` | episodes of the game / episodes | as its weight or the curriculum says |
 | `arena/legal_rate` | valid replies / replies, of seats that learn | rises to 1 |
