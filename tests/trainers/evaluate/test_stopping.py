@@ -69,9 +69,10 @@ def test_betting_intervals_never_grow():
 def test_a_reported_interval_holds_the_mean_of_its_values():
     """Forty wins raise the lower end to 0.77, which ten losses cannot lower again."""
     values = [1.0] * 40 + [-1.0] * 10
+    mean = float(np.mean(values))
     low, high = betting_interval(values, -1, 1)
-    assert low > np.mean(values)
-    assert reported_interval(values, -1, 1) == (np.mean(values), high)
+    assert low > mean
+    assert reported_interval(values, -1, 1) == (mean, high)
 
 
 def test_asymptotic_intervals_say_nothing_before_fifty_values_and_hold_from_there():
