@@ -100,7 +100,8 @@ from arena_credit import Credit, PoolReport, TurnBatch
 from arena_credit.batch import Floats
 from arena_credit.pools import ZERO
 from arena_trainers.matchmaking import SELF
-from arena_trainers.train.records import PARTS, row_numbers
+from arena_trainers.train.records import PARTS
+from arena_trainers.train.turn_batches import row_numbers
 from arena_wrappers import Episode
 
 

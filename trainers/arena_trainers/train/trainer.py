@@ -81,18 +81,13 @@ from arena_trainers.train.critics.make import make_critic
 from arena_trainers.train.critics.tokens import TokenCritic
 from arena_trainers.train.finite_steps import FiniteSteps
 from arena_trainers.train.games import check_replies, episode_starts
-from arena_trainers.train.learners import (
-    KLTerm,
-    Learners,
-    WholeLearners,
-    learner_starts,
-)
+from arena_trainers.train.learners import KLTerm, Learners, learner_starts
 from arena_trainers.train.losses.averages import rows_factor
 from arena_trainers.train.losses.terms import LossTerms
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import metrics, tally
+from arena_trainers.train.played import PlayedBatch, SelectedTurns
 from arena_trainers.train.prepared import PreparedGames, prepare_games
-from arena_trainers.train.records import PlayedBatch, SelectedTurns
 from arena_trainers.train.rollout.asynchronous import AsyncPlayer
 from arena_trainers.train.rollout.filters import Filter
 from arena_trainers.train.rollout.player import RolloutPlayer
@@ -119,6 +114,7 @@ from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import row_tensors
 from arena_trainers.train.tasks import Tasks
 from arena_trainers.train.together import check_together
+from arena_trainers.train.whole_learners import WholeLearners
 from arena_wrappers import Episode, Policy
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import find_reply_format

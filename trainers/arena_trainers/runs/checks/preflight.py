@@ -49,11 +49,8 @@ from arena_trainers.train.games import (
     curriculum_of,
     matchmaker_of,
 )
-from arena_trainers.train.settings import (
-    Draft,
-    is_of_installed_versions,
-    listed_options,
-)
+from arena_trainers.train.listed_options import is_of_installed_versions, listed_options
+from arena_trainers.train.settings import Draft
 from arena_trainers.train.together import check_together
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person

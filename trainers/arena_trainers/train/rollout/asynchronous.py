@@ -40,8 +40,8 @@ from arena_trainers.train.games import opponents
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import num_played
 from arena_trainers.train.parts import PlayingLoop
+from arena_trainers.train.played import PlayedBatch
 from arena_trainers.train.prepared import PreparedGames
-from arena_trainers.train.records import PlayedBatch
 from arena_trainers.train.rollout.player import RolloutPlayer
 from arena_trainers.train.tasks import Tasks
 from arena_wrappers import Episode, Policy

@@ -15,16 +15,11 @@ from arena_trainers.train.advantages import BatchCredit
 from arena_trainers.train.clock import Clock
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.metrics import flat_groups
+from arena_trainers.train.played import PlayedBatch, RecordsByProcess, SelectedTurns
 from arena_trainers.train.prepared import PreparedGames
-from arena_trainers.train.records import (
-    PlayedBatch,
-    RecordsByProcess,
-    SelectedTurns,
-    rows_of_process,
-    turn_batch,
-)
 from arena_trainers.train.rollout.player import RolloutPlayer
 from arena_trainers.train.rollout.reward_columns import compared_turns
+from arena_trainers.train.turn_batches import rows_of_process, turn_batch
 
 CLEAN_WINS = 4  # what is drawn for, beside the purposes of `Matching` and `Tasks`
 

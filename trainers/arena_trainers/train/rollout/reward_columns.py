@@ -15,13 +15,9 @@ from arena_credit.pools import Pools, mean_of_others
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.train.columns import RewardColumn, Supplier, reward_columns_of
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.records import (
-    RecordsByProcess,
-    TurnRecord,
-    ranks,
-    rows_of_process,
-    with_supplied,
-)
+from arena_trainers.train.played import RecordsByProcess
+from arena_trainers.train.records import TurnRecord, with_supplied
+from arena_trainers.train.turn_batches import ranks, rows_of_process
 from arena_wrappers import Episode
 
 
