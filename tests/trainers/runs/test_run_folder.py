@@ -3,12 +3,8 @@
 import pytest
 
 from arena_trainers.runs import folder as run_folder
-from arena_trainers.runs.folder import (
-    CONFIG,
-    START,
-    new_folder,
-    read_run,
-)
+from arena_trainers.runs.folder import CONFIG, START, new_folder
+from arena_trainers.runs.resuming import read_run
 from arena_trainers.train import CREDIT_STATE
 
 
