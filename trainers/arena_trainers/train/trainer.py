@@ -73,19 +73,19 @@ from arena_trainers.lm.backends.forward_pass import evaluating
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.advantages import BatchCredit
-from arena_trainers.train.checkpoint import CheckpointFiles, whole_checkpoint
+from arena_trainers.train.checkpoint import CheckpointFiles
 from arena_trainers.train.clock import Clock, Meter, TimedBackend
 from arena_trainers.train.columns import Supplier
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics.make import make_critic
 from arena_trainers.train.critics.tokens import TokenCritic
 from arena_trainers.train.finite_steps import FiniteSteps
-from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.learners import KLTerm, Learners, learner_starts
 from arena_trainers.train.losses.averages import rows_factor
 from arena_trainers.train.losses.terms import LossTerms
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import metrics, tally
+from arena_trainers.train.opponents import check_replies
 from arena_trainers.train.played import PlayedBatch, SelectedTurns
 from arena_trainers.train.prepared import PreparedGames, prepare_games
 from arena_trainers.train.rollout.asynchronous import AsyncPlayer
@@ -112,8 +112,10 @@ from arena_trainers.train.score.reference import (
 from arena_trainers.train.score.reference_memo import ReferenceMemo
 from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import row_tensors
+from arena_trainers.train.starts import episode_starts
 from arena_trainers.train.tasks import Tasks
 from arena_trainers.train.together import check_together
+from arena_trainers.train.whole_checkpoints import whole_checkpoint
 from arena_trainers.train.whole_learners import WholeLearners
 from arena_wrappers import Episode, Policy
 from arena_wrappers.policies.agents import agent_of

@@ -36,9 +36,9 @@ from arena_trainers.processes import (
 )
 from arena_trainers.train.clock import Clock, Seconds, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.games import opponents
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import num_played
+from arena_trainers.train.opponents import opponents
 from arena_trainers.train.parts import PlayingLoop
 from arena_trainers.train.played import PlayedBatch
 from arena_trainers.train.prepared import PreparedGames
