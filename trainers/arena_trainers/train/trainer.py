@@ -104,12 +104,12 @@ from arena_trainers.train.rows import (
     with_placeholder_rows,
 )
 from arena_trainers.train.score.forward import Forward
-from arena_trainers.train.score.reference import (
+from arena_trainers.train.score.reference_memo import ReferenceMemo
+from arena_trainers.train.score.reference_model import (
     check_vocabulary,
     make_reference,
     reference_folder,
 )
-from arena_trainers.train.score.reference_memo import ReferenceMemo
 from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import row_tensors
 from arena_trainers.train.starts import episode_starts
@@ -155,11 +155,17 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         policy: the model that learns, as a policy.
         clock: counts from the start of `train`.
         reference_memo: knows the reference's log-probabilities of rows that come again.
-        shards: knows where the weights are; `forward` runs rows; `saved` writes checkpoints.
-        player: plays generation batches, `ahead` has them played beside training; `matching` seats the starts, `tasks` chooses games.
+        sharded_weights: knows where the weights are.
+        forward: runs rows.
+        checkpoint_files: writes and reads checkpoints.
+        matching: seats the starts.
+        tasks: chooses the games of starts.
+        player: plays generation batches.
+        async_player: has them played beside training, if `args.asynchronous` says so.
         learners: those of `args.roles`, if there are several.
         filter: chooses what is trained.
-        terms: the terms that `losses` adds to the loss; `tokens` the critic that does, if there is one.
+        terms: the terms that `losses` adds to the loss.
+        tokens: the critic that adds its own, if there is one.
         credit: gives the turns their credit, with a critic if there is one.
         last_played: this process's latest generation batch.
         last_selected: its turns that are trained.

@@ -11,7 +11,7 @@ from trl.trainer.utils import add_fused_lm_head, disable_dropout_in_model
 from arena_trainers.lm.backends.memory import free_memory
 from arena_trainers.lm.model_memory import check_memory, whole_memory
 from arena_trainers.train.learners import Learners, learner_starts
-from arena_trainers.train.score.reference import check_vocabulary
+from arena_trainers.train.score.reference_model import check_vocabulary
 
 
 class WholeLearners(Learners):
