@@ -7,7 +7,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from arena_studio.report.tables import SHARES, TextTable, result_tables
+from arena_studio.report.tables import SHARES, result_tables
+from arena_studio.report.text_tables import TextTable
 from arena_trainers.runs.results.equilibrium import Comparison, Decision
 from arena_trainers.runs.results.measure import GameOutcome
 
