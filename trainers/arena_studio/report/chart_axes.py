@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from arena_envs.extras import import_extra
-from arena_studio.report.chart_styles import INK, RULE, _level_color, styles_of
+from arena_studio.report.chart_styles import INK, RULE, level_color, styles_of
 from arena_studio.report.curves import Chart
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ SETTINGS: dict[str, Any] = {  # of matplotlib
 }
 
 
-def _draw(axes: "Axes", chart: Chart) -> list[list[float]]:
+def draw_curves(axes: "Axes", chart: Chart) -> list[list[float]]:
     """Draws the curves; returns the height at which each point stands."""
     tops = []
     below: dict[int, float] = {}  # by step, the height of the curves so far
@@ -61,15 +61,15 @@ def _draw(axes: "Axes", chart: Chart) -> list[list[float]]:
             axes.plot([step, step], [low, high], lw=3, alpha=0.35, color=color, gid=gid)
         tops.append(heights)
     for name, level in chart.levels.items():
-        color = _level_color(chart, name)
+        color = level_color(chart, name)
         axes.axhline(level, color=color, linestyle="--", linewidth=1, label=name)
     return tops
 
 
-def _furnish(
+def set_axes(
     axes: "Axes", chart: Chart, last: int, along: str = "optimizer step"
 ) -> None:
-    """Limits and labels."""
+    """Sets limits, ticks and labels."""
     ticker = import_extra("matplotlib.ticker", "report")
     margin = 0.03 * max(last, 1)
     axes.set_xlim(-margin, max(last, 1) + margin)

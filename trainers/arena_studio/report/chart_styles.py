@@ -78,13 +78,13 @@ def legend_of(chart: Chart) -> list[LegendEntry]:
         )
     ]
     for name in chart.levels:
-        color = _level_color(chart, name)
+        color = level_color(chart, name)
         style = CurveStyle(PAGE_COLORS.get(color, color), "", "5 2")
         keys.append(LegendEntry(None, name, _sample(style)))
     return keys
 
 
-def _level_color(chart: Chart, name: str) -> str:
+def level_color(chart: Chart, name: str) -> str:
     """The color of the curve whose label begins the name; else that of texts."""
     styles = zip(chart.lines, styles_of(chart.lines), strict=True)
     colors = (

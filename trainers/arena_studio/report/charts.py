@@ -11,7 +11,7 @@ from collections.abc import Callable
 from xml.etree import ElementTree
 
 from arena_envs.extras import import_extra
-from arena_studio.report.chart_axes import CURVE, SETTINGS, _draw, _furnish
+from arena_studio.report.chart_axes import CURVE, SETTINGS, draw_curves, set_axes
 from arena_studio.report.chart_styles import PAGE_COLORS
 from arena_studio.report.curves import Chart, Curve
 from arena_studio.report.episode_text import escape_controls
@@ -45,8 +45,8 @@ def chart_svg(
             figsize=(CHART_WIDTH, CHART_HEIGHT), layout="constrained"
         )
         axes = figure.subplots()
-        tops = _draw(axes, chart)
-        _furnish(axes, chart, last)
+        tops = draw_curves(axes, chart)
+        set_axes(axes, chart, last)
         file = io.BytesIO()
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     root = ElementTree.fromstring(file.getvalue())

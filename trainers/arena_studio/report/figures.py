@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from arena_envs.extras import import_extra
-from arena_studio.report.chart_axes import SETTINGS, _draw, _furnish
+from arena_studio.report.chart_axes import SETTINGS, draw_curves, set_axes
 from arena_studio.report.curves import Chart
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def figure_of(
         figure.suptitle(fill(title, 120))
         panels = figure.subplots(num_rows, 2, squeeze=False).ravel()
         for panel, chart in zip(panels, charts, strict=False):
-            _draw(panel, chart)
-            _furnish(panel, chart, max(steps), along)
+            draw_curves(panel, chart)
+            set_axes(panel, chart, max(steps), along)
             panel.set_title(fill(chart.title, 70), fontsize=10)
             for number, step in enumerate(moves):
                 # the legend names the first line alone: "_" hides a label
@@ -92,8 +92,8 @@ def write_figure(chart: Chart, path: Path, last: int) -> None:
     with matplotlib.rc_context(PAPER):
         figure = figures.Figure(figsize=PAPER_SIZE, layout="constrained")
         axes = figure.subplots()
-        _draw(axes, chart)
-        _furnish(axes, chart, last)
+        draw_curves(axes, chart)
+        set_axes(axes, chart, last)
         axes.set_ylabel(fill(chart.title, 32))
         if len(chart.lines) + len(chart.levels) > 1:
             legend = figure.legend(
