@@ -405,13 +405,12 @@ class SelfPlay(TRLOptions):
     @property
     def reference_prompt(self) -> PromptOptions | None:
         """The prompts of the reference, if they are not those of training."""
-        reference = dict(self.reference or {})
-        instruction, prompt = (
-            reference.pop("instruction", ""),
-            reference.pop("prompt", {}),
-        )
-        kinds = [type(instruction), type(reference.pop("model", "")), type(prompt)]
-        if reference or kinds != [str, str, dict]:
+        options = dict(self.reference or {})
+        model = options.pop("model", "")
+        instruction = options.pop("instruction", "")
+        prompt = options.pop("prompt", {})
+        are_texts = isinstance(model, str) and isinstance(instruction, str)
+        if options or not are_texts or not isinstance(prompt, dict):
             raise ValueError(
                 "want reference as {model: PATH, instruction: TEXT, prompt: OPTIONS}, "
                 f"got {self.reference!r:.200}"
@@ -419,9 +418,9 @@ class SelfPlay(TRLOptions):
         if not instruction and not prompt:
             return None
         refuse_unknown("the prompt of reference", prompt, PROMPT_OPTIONS)
-        options = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
-        options["persona"] = " ".join(filter(None, (options["persona"], instruction)))
-        prompt_options = PromptOptions(**options)
+        values = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
+        values["persona"] = " ".join(filter(None, (values["persona"], instruction)))
+        prompt_options = PromptOptions(**values)
         if not prompt_options.is_of_state or self.on_invalid == "retry":
             raise ValueError(
                 "a reference with prompts of its own needs history='state', shuffle=0 and no "
