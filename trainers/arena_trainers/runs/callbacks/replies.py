@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from arena_trainers.train.trainer import TurnGRPOTrainer
 
 
-MAX_CHARACTERS = 200  # characters
+MAX_CHARACTERS = 200  # of a text that is shown
 
 
 def escaped(text: str) -> str:

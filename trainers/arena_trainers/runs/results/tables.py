@@ -101,15 +101,15 @@ def draw_comparisons(comparisons: Sequence[Comparison], path: Path) -> None:
         panel.barh(
             [place - 0.2 for place in places], policy, 0.4, label="trained policy"
         )
-        known = {
+        bars = {
             place: probability
             for place, probability in zip(places, equilibrium, strict=True)
             if probability is not None
         }
-        if known:
+        if bars:
             panel.barh(
-                [place + 0.2 for place in known],
-                list(known.values()),
+                [place + 0.2 for place in bars],
+                list(bars.values()),
                 0.4,
                 label="an equilibrium",
             )
