@@ -66,11 +66,7 @@ PAPER: dict[str, Any] = {  # of a figure in a column of a paper
     "pdf.fonttype": 42,  # letters stay letters, as journals want
     "savefig.dpi": 300,
 }
-
-
 PAPER_SIZE = 3.4, 2.2  # inches
-
-
 FIGURE_TYPES = (".pdf", ".svg", ".png")
 
 

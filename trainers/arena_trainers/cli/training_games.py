@@ -9,9 +9,7 @@ from arena_envs import make
 from arena_envs.game import AnyGame
 from arena_envs.registry import split
 from arena_envs.trust import named_only
-from arena_trainers.cli.arguments import (
-    read_env,
-)
+from arena_trainers.cli.arguments import read_env
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.recipe import load_recipe
 
