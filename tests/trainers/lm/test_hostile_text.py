@@ -22,7 +22,7 @@ from arena_wrappers.prompts import Message
 
 TEMPLATES = sorted(Path(trl.__file__).with_name("chat_templates").glob("*.jinja"))
 # one of each family, by the letters that its name begins with
-FAMILIES = {re.match("[a-z]+", path.stem)[0]: path for path in TEMPLATES}
+FAMILIES = {re.sub("[^a-z].*", "", path.stem): path for path in TEMPLATES}
 TOKEN = re.compile(r"<\|\"\|>|<[^<>\s'\"]{1,40}>|\[/?[A-Za-z]{2,}\]|/\w*think\b")
 NAMED = (
     *("<turn|>", "<|turn>", "[|user|]", "[|endofturn|]", "<channel|>", "[THINK]"),
