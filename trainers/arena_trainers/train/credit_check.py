@@ -121,7 +121,7 @@ def try_functions(
                     supplied_by({name: function}, episode, turn, state, game)
 
 
-def _column_name(name: str, function: Any) -> tuple[str, str]:
+def _column_name(name: str, function: Supplier) -> tuple[str, str]:
     """A column's function as an error names it, and what it has to be."""
     if isinstance(function, Part):
         option = f"rewards[{function.name!r}]"

@@ -206,7 +206,8 @@ class TokenCritic(TrainerCallback):
             return np.asarray(advantage + value)
         if args.within_turn == "values":
             return np.repeat(advantage[np.cumsum(num_tokens) - num_tokens], num_tokens)
-        return np.repeat(advantage_by_turn(turns, advantage) + turns.value, num_tokens)
+        values = advantage_by_turn(turns, advantage) + token_turns.value
+        return np.repeat(values, num_tokens)
 
     def loss(self, inputs: dict[str, Any], scores: Any) -> Any:
         """The weighted loss of values of a micro-batch."""

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from accelerate import Accelerator
@@ -85,7 +85,11 @@ def job_player(
 
 
 def play_jobs(
-    line: Connection, setup: PlayerSetup, folder: Path, dtype: Any, num_threads: int
+    line: Connection,
+    setup: PlayerSetup,
+    folder: Path,
+    dtype: torch.dtype,
+    num_threads: int,
 ) -> None:
     """Plays jobs in a process of its own, with a model of its own, until training ends."""
     torch.set_num_threads(num_threads)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers import PreTrainedTokenizerBase
 
 from arena_credit.batch import Bools, Floats, Ints
 from arena_credit.pools import Pools, mean_of_others
@@ -22,7 +23,9 @@ from arena_wrappers import Episode
 
 
 def check_reward_models(
-    columns: Mapping[str, Supplier], tokenizer: Any, args: TurnGRPOConfig
+    columns: Mapping[str, Supplier],
+    tokenizer: PreTrainedTokenizerBase,
+    args: TurnGRPOConfig,
 ) -> None:
     """Checks that reward models were trained on such texts as the learner's; loads none.
 
