@@ -244,8 +244,8 @@ def of_datasets(folder: Path) -> None:
 def of_runs(folder: Path) -> None:
     from arena_studio.report.run_files import _results
     from arena_studio.report.run_status import run_status
-    from arena_trainers.cli.compare import training_games
     from arena_trainers.cli.sweep import _records
+    from arena_trainers.cli.training_games import training_games
 
     config = {"games": ["kuhn_poker", {"id": "nim", "params": {"pile_sizes": [1, 2]}}]}
     config |= {"model": "tiny", "credit": "mars", "opponents": "past_selves"}

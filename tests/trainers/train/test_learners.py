@@ -10,8 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy
-from arena_trainers.train import TrainingRow
-from arena_trainers.train import learners as learners_module
+from arena_trainers.train import TrainingRow, whole_learners
 from arena_trainers.train.learners import earlier_gaps
 from arena_trainers.train.score import forward
 from arena_wrappers import AgentPolicy, Ask, Reply
@@ -423,7 +422,7 @@ def test_a_whole_model_of_other_shapes_names_its_role(make, folder_of):
 
 
 def test_whole_models_that_do_not_fit_name_the_memory(make, monkeypatch):
-    monkeypatch.setattr(learners_module, "free_memory", lambda device: 0)
+    monkeypatch.setattr(whole_learners, "free_memory", lambda device: 0)
     wanted = r"GiB .* \(weights .*, gradients .* models .*\), got .* free; give each"
     with pytest.raises(ValueError, match=wanted):
         make({"planner": {"beta": 0.1}, "worker": {}})

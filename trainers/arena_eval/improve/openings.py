@@ -12,9 +12,8 @@ from arena_eval.improve.transcripts import PlayedEpisode
 from arena_wrappers import turn_states
 
 MIN_GAMES = 5  # least number of games with a first action
-MAX_SITUATION = (
-    200  # characters of what the player reads; there are no rules for longer ones
-)
+# characters of what the player reads; there are no rules for longer ones
+MAX_SITUATION = 200
 
 
 class OpeningRule(NamedTuple):

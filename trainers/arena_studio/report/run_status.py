@@ -13,7 +13,7 @@ import yaml
 from arena_envs.checks import is_number
 from arena_studio.report.collapse import CollapseLimits
 from arena_studio.report.run_files import METRICS_FILE, RESULTS_FILE, metric_records
-from arena_studio.report.tables import number_cell
+from arena_studio.report.text_tables import number_cell
 
 FIGURES = {  # by metric, the words of a figure; others are in the charts
     "arena/nash_conv": "NashConv",

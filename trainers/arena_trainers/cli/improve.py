@@ -43,7 +43,7 @@ from arena_wrappers.policies.protocol import own_prompt
 from arena_wrappers.records import write_whole
 
 if TYPE_CHECKING:
-    from arena_eval.improve import Proposer
+    from arena_eval.improve import Improvement, Proposer
 
 SHORT = 80  # characters of a text in a table
 OPENINGS = "openings"  # the proposer without a model
@@ -161,13 +161,21 @@ def improve(
                 f", about {improvement.expected(price_table)}, and the proposer's calls"
             )
     typer.echo(f"plays at most {improvement.max_episodes:,} games{cost}", err=True)
+    records = _run(improvement, out, [policy, *(against or [])])
+    document = {"text": improvement.text, "texts": records}
+    show(form, document, records, lambda _: [_table(records, improvement.text, out)])
+
+
+def _run(
+    improvement: "Improvement", out: Path, policies: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Runs all rounds, writes the page after each step, and says what was used; the texts."""
 
     def write_page() -> None:
         write_whole(out / PAGE_NAME, improve_page(out))
 
     advice = f"finished steps are in {out}; the same command goes on"
-    names = [policy, *(against or [])]
-    with running(advice, "improving", policies=names) as bar:
+    with running(advice, "improving", policies=policies) as bar:
         rows = improvement.run(write_page, bar)
         write_page()
     if improvement.budget.is_used:
@@ -179,9 +187,7 @@ def improve(
         )
     for sentence in silent_rounds(rows):
         typer.echo(sentence, err=True)
-    records = records_of(rows)
-    document = {"text": improvement.text, "texts": records}
-    show(form, document, records, lambda _: [_table(records, improvement.text, out)])
+    return records_of(rows)
 
 
 def _check_folder(out: Path) -> None:

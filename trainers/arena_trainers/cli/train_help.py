@@ -33,7 +33,7 @@ from arena_trainers.runs.recipe import (
 from arena_trainers.runs.round_settings import START_OPTIONS, is_loop
 from arena_trainers.runs.row_settings import row_options, trainer_options
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.train.settings import listed_options
+from arena_trainers.train.listed_options import listed_options
 
 HELP = ("-h", "--help", "--help-all")
 RECIPES = "--recipes"  # alone, lists them

@@ -17,13 +17,7 @@ from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY
 from arena_trainers.runs import code
 from arena_trainers.runs.defaults import drop_yielding_options
-from arena_trainers.runs.folder import (
-    CONFIG,
-    START,
-    read_config,
-    read_run,
-    start_arguments,
-)
+from arena_trainers.runs.folder import CONFIG, START, read_config
 from arena_trainers.runs.recipe import (
     DEFAULT_RECIPE,
     MODEL_RECIPE,
@@ -33,6 +27,7 @@ from arena_trainers.runs.recipe import (
     read_overrides,
     recipes,
 )
+from arena_trainers.runs.resuming import read_run, start_arguments
 from arena_trainers.runs.round_settings import is_loop, with_rounds
 from arena_trainers.train.critics.registry import critic_facts, critics
 from arena_trainers.train.settings import SelfPlay

@@ -55,8 +55,8 @@ from arena_trainers.runs.row_settings import row_config, trainer_args
 from arena_trainers.runs.run import Run, Stage
 from arena_trainers.runs.start import adapter_errors, make_start
 from arena_trainers.terminal import Console
-from arena_trainers.train.checkpoint import WholeCheckpoints, load_reference
 from arena_trainers.train.games import different_games
+from arena_trainers.train.whole_checkpoints import WholeCheckpoints, load_reference
 from arena_wrappers import Episode
 
 

@@ -67,12 +67,12 @@ from arena_trainers.runs.start import (
     make_start,
 )
 from arena_trainers.terminal import Console
-from arena_trainers.train.checkpoint import describe
 from arena_trainers.train.columns import load_functions
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.prepared import prepare_games
 from arena_trainers.train.rollout.reward_columns import check_reward_models
+from arena_trainers.train.schedule import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, Policy
 from arena_wrappers.policies.agents import agent_of

@@ -19,18 +19,13 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics.protocol import Critic
 from arena_trainers.train.critics.replies import with_reply_probs
 from arena_trainers.train.estimator import estimate_credit, part_weights
+from arena_trainers.train.played import PlayedBatch, RecordsByProcess
 from arena_trainers.train.prepared import PreparedGames
-from arena_trainers.train.records import (
-    PlayedBatch,
-    RecordsByProcess,
-    SpanFunction,
-    TurnRecord,
-    turn_batch,
-    turn_records,
-)
+from arena_trainers.train.records import SpanFunction, TurnRecord, turn_records
 from arena_trainers.train.rollout.reward_columns import with_reward_columns, with_scores
 from arena_trainers.train.rows import whole_row_lengths
 from arena_trainers.train.together import check_together
+from arena_trainers.train.turn_batches import turn_batch
 
 
 class CreditedBatch(NamedTuple):

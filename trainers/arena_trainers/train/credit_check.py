@@ -32,10 +32,11 @@ from arena_trainers.train.estimator import (
     estimate_credit,
     part_weights,
 )
-from arena_trainers.train.records import PARTS, TurnRecord, turn_batch
+from arena_trainers.train.records import PARTS, TurnRecord
 from arena_trainers.train.return_bounds import check_bounds
 from arena_trainers.train.settings import SelfPlay
 from arena_trainers.train.together import check_together
+from arena_trainers.train.turn_batches import turn_batch
 from arena_trainers.trial import trial
 from arena_wrappers import PromptWrapper, play
 from arena_wrappers.play import turn_states
@@ -120,7 +121,7 @@ def try_functions(
                     supplied_by({name: function}, episode, turn, state, game)
 
 
-def _column_name(name: str, function: Any) -> tuple[str, str]:
+def _column_name(name: str, function: Supplier) -> tuple[str, str]:
     """A column's function as an error names it, and what it has to be."""
     if isinstance(function, Part):
         option = f"rewards[{function.name!r}]"

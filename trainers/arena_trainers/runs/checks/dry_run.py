@@ -93,9 +93,8 @@ SERVER_NOTE = (
     "vllm_mode 'server': a GPU outside this plan holds the KV cache and a copy of the weights; its "
     "hours are those of a card like the others"
 )
-SHOWN_TOKENS = (
-    4096  # tokens whose activations are shown where memory decides how many run
-)
+# tokens whose activations are shown where memory decides how many run
+SHOWN_TOKENS = 4096
 Encode = Callable[[Sequence[Message]], int]
 
 

@@ -31,6 +31,7 @@ from arena_trainers.options import Option, options_of, unknown_option
 from arena_trainers.runs.folder import check_new
 from arena_trainers.runs.launch import starts_server
 from arena_trainers.runs.settings import JobConfig
+from arena_trainers.train.assigners import curriculum_of, matchmaker_of
 from arena_trainers.train.checks import (
     check_asynchronous,
     check_batches,
@@ -43,17 +44,9 @@ from arena_trainers.train.checks import (
 from arena_trainers.train.columns import load_functions
 from arena_trainers.train.credit_check import check_credit
 from arena_trainers.train.critics.exact_check import check_exact
-from arena_trainers.train.games import (
-    GamePlan,
-    check_used,
-    curriculum_of,
-    matchmaker_of,
-)
-from arena_trainers.train.settings import (
-    Draft,
-    is_of_installed_versions,
-    listed_options,
-)
+from arena_trainers.train.games import GamePlan, check_used
+from arena_trainers.train.listed_options import is_of_installed_versions, listed_options
+from arena_trainers.train.settings import Draft
 from arena_trainers.train.together import check_together
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person

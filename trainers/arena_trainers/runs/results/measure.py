@@ -28,9 +28,8 @@ from arena_wrappers import (
 
 MAX_COUNTED_STATES = 20_000  # of a game whose information states are counted
 ANNOUNCED_SECONDS = 10.0  # seconds of an exact measurement that is announced
-CHEAP_STATES = (
-    100  # information states of a game that costs less than the episodes of a stage
-)
+# information states of a game that costs less than the episodes of a stage
+CHEAP_STATES = 100
 NUM_TIMED_STATES = 8  # information states that are scored to tell how long all take
 MAX_PAIRING_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
 EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes

@@ -9,24 +9,23 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers import PreTrainedTokenizerBase
 
 from arena_credit.batch import Bools, Floats, Ints
 from arena_credit.pools import Pools, mean_of_others
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.train.columns import RewardColumn, Supplier, reward_columns_of
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.records import (
-    RecordsByProcess,
-    TurnRecord,
-    ranks,
-    rows_of_process,
-    with_supplied,
-)
+from arena_trainers.train.played import RecordsByProcess
+from arena_trainers.train.records import TurnRecord, with_supplied
+from arena_trainers.train.turn_batches import ranks, rows_of_process
 from arena_wrappers import Episode
 
 
 def check_reward_models(
-    columns: Mapping[str, Supplier], tokenizer: Any, args: TurnGRPOConfig
+    columns: Mapping[str, Supplier],
+    tokenizer: PreTrainedTokenizerBase,
+    args: TurnGRPOConfig,
 ) -> None:
     """Checks that reward models were trained on such texts as the learner's; loads none.
 

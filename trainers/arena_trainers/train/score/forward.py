@@ -32,10 +32,11 @@ from arena_trainers.train.clock import Clock
 from arena_trainers.train.parts import ForwardLoop
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.blocks import attends_in_blocks, block_inputs
+from arena_trainers.train.score.heads import plain_scores, scoring_the_last
+from arena_trainers.train.score.importance import importance_ratio
 from arena_trainers.train.score.kept import KeptActivations
 from arena_trainers.train.score.mismatch import MismatchCheck, ScoringMode
 from arena_trainers.train.score.packing import (
-    IGNORED,
     PackedRow,
     distinct_rows,
     joined_replies,
@@ -43,7 +44,7 @@ from arena_trainers.train.score.packing import (
     packed_rows,
     pairs_per_token,
 )
-from arena_trainers.train.score.reference import importance_ratio, reference_logprobs
+from arena_trainers.train.score.reference import reference_logprobs
 from arena_trainers.train.score.scores import TokenScores
 from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import loss_mask, prompts_with_replies
@@ -59,8 +60,8 @@ class Forward:
 
     Attributes:
         max_tokens: most tokens that run at once, padding included.
-        way: how rows run; `agreement` chooses it.
-        agreement: compares what is sampled with what is trained.
+        mode: how rows run; `mismatch_check` chooses it.
+        mismatch_check: compares what is sampled with what is trained.
         kept: decides which chunks of a loss run once.
         latest: the scores of the latest micro-batch that was trained.
         head: gives values, float32[N, T], of the last hidden states of the model that learns.
@@ -75,10 +76,8 @@ class Forward:
         check_router_loss(trainer)
         self.trainer, self.accelerator = trainer, trainer.accelerator
         self.sharded_weights, self.clock = weights, clock
-        self.mode, self.mismatch_check = (
-            ScoringMode(),
-            MismatchCheck(trainer, weights, self),
-        )
+        self.mode = ScoringMode()
+        self.mismatch_check = MismatchCheck(trainer, weights, self)
         self.max_tokens: int = trainer.args.max_tokens_per_forward or (
             default_max_tokens(
                 self.accelerator.unwrap_model(trainer.model),
@@ -380,64 +379,6 @@ class Forward:
         if not compute_entropy:
             return logprobs, torch.zeros_like(logprobs)
         return logprobs, output.entropy
-
-
-@contextmanager
-def scoring_the_last(
-    model: Any, width: int, cuts: bool = True, scored: torch.Tensor | None = None
-) -> Iterator[list[torch.Tensor]]:
-    """Has TRL's fused head score the vocabulary at some of the last positions alone.
-
-    Yields the hidden states of these positions; does nothing else unless `cuts`.
-
-    Args:
-        model: a causal language model.
-        width: number of last positions.
-        cuts: whether the head reads no other states.
-        scored: int64[N, T], which of these positions; all by default.
-    """
-    causal = model.get_base_model() if hasattr(model, "peft_config") else model
-    states: list[torch.Tensor] = []
-
-    def cut_states(module: Module, inputs: tuple[Any, ...], output: Any) -> Any:
-        states.append(selected(output.last_hidden_state[:, -width:], scored))
-        if cuts:
-            output.last_hidden_state = states[-1]
-        return output
-
-    hook = causal.base_model.register_forward_hook(cut_states)
-    try:
-        yield states
-    finally:
-        hook.remove()
-
-
-def selected(states: torch.Tensor, places: torch.Tensor | None) -> torch.Tensor:
-    """[N, T, H]: the states of [N, L, H] at places, int64[N, T]; all without places."""
-    if places is None:
-        return states
-    starts = torch.arange(len(states), device=states.device) * states.shape[1]
-    flat = states.flatten(0, 1)  # of which a selection has a cheap backward pass
-    chosen = flat.index_select(0, (places + starts[:, None]).flatten())
-    return chosen.view(*places.shape, states.shape[2])
-
-
-def plain_scores(
-    model: Any,
-    inputs: dict[str, torch.Tensor],
-    width: int,
-    scored: torch.Tensor | None,
-    temperature: float,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probabilities and entropies of the labels, by the model's own logits."""
-    labels = inputs.pop("shift_labels")
-    logits: torch.Tensor = model(**inputs, use_cache=False).logits[:, -width:]
-    logits = selected(logits, scored)
-    logprobs = (logits.float() / temperature).log_softmax(dim=-1)
-    label_logprobs = logprobs.gather(2, labels.clamp(min=0)[..., None])[..., 0]
-    finite = logprobs.clamp(min=-1e4)  # as 0 times minus infinity is NaN
-    entropies = -(logprobs.exp() * finite).sum(dim=-1)
-    return label_logprobs.masked_fill(labels == IGNORED, 0.0), entropies
 
 
 def _for_all_rows(
