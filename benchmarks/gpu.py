@@ -243,7 +243,7 @@ def learns(tiny: bool, work: Path) -> None:
 def lora(tiny: bool, work: Path) -> None:
     from transformers import TrainerCallback
 
-    from arena_trainers.runs.checks.activations import Passes, activation_bytes
+    from arena_trainers.lm.backends.activations import Passes, activation_bytes
 
     plans = [("tiny", 16, 8, 512)]
     if not tiny:

@@ -13,7 +13,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
-from arena_trainers.runs.checks.activations import Passes, activation_bytes
+from arena_trainers.lm.backends.activations import Passes, activation_bytes
 
 KINDS = {
     "llama": (LlamaConfig, LlamaForCausalLM),

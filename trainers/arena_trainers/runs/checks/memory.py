@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 
 from transformers import PreTrainedConfig
 
-from arena_trainers.lm.backends.memory import LEAST, OF_FREE, layer_sizes
-from arena_trainers.runs.checks.activations import (
+from arena_trainers.lm.backends.activations import (
     Passes,
     activation_bytes,
+    layer_sizes,
     most_tokens,
 )
+from arena_trainers.lm.backends.memory import LEAST, OF_FREE
 from arena_trainers.runs.checks.machine import Gpu, Machine
 from arena_trainers.runs.checks.step_size import StepSize
 
