@@ -97,6 +97,19 @@ def test_hours_count_the_passes_over_the_weights():
     assert memory.hours(four, STEP, 10, A100)[1] == pytest.approx(10 * 6 / 4 * flop)
 
 
+def test_replies_wait_for_each_other_with_transformers_alone():
+    """Replies of at most 20 tokens, 10 on average, of which half fit at once."""
+    batch, half = STEP.batch, STEP.batch // 2
+    rounds, turns = STEP.rounds, STEP.turns
+    waits = memory.decoding_steps(method(), STEP, half)
+    assert waits == 2 * rounds * STEP.longest_reply
+    mean = STEP.reply_tokens
+    chain = (rounds - 1) * mean + STEP.longest_reply
+    goes_on = memory.decoding_steps(method(engine=True), STEP, half)
+    assert goes_on == max(chain, batch * turns * mean / half) < waits
+    assert memory.decoding_steps(method(served=True), STEP, 1) == batch * turns * mean
+
+
 def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
     found = [memory.gpu_settings(method(engine=True), STEP, gib) for gib in (4, 16, 80)]
     assert found[0].tokens == 0 < found[1].tokens < found[2].tokens
