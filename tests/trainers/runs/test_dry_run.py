@@ -19,6 +19,7 @@ from arena_trainers.runs.checks.dry_run import (
     plan_lines,
 )
 from arena_trainers.runs.checks.machine import GPUS, Machine, machine_of
+from arena_trainers.runs.checks.preflight import check_machine, read_options
 from arena_trainers.runs.checks.step_size import StepSize
 from arena_trainers.runs.recipe import FRONT
 
@@ -180,6 +181,21 @@ def test_a_machine_that_is_too_small_is_refused():
 def test_a_machine_of_another_form_is_refused(machine, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         machine_of(machine)
+
+
+@pytest.mark.parametrize(
+    ("machine", "changes", "message"),
+    [
+        ({"server": 1}, {}, "give --use_vllm true --vllm_mode server"),
+        ({"split": True}, {}, "want no vLLM in the processes with split"),
+        ({"split": True}, {"use_vllm": False}, "give --warm_start steps=0"),
+    ],
+)
+def test_a_machine_that_the_run_does_not_suit_is_refused(machine, changes, message):
+    given = {"machine": {"gpus": 4, "memory": 80} | machine} | changes
+    job, args = read_options(load_recipe("qwen3-4b") | given)
+    with pytest.raises(ValueError, match=message):
+        check_machine(job, args)
 
 
 def test_play_that_outlasts_the_patience_of_processes_is_refused():

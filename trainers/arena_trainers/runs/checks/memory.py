@@ -195,6 +195,7 @@ def gpu_settings(method: Method, step_size: StepSize, gib: int) -> GpuSettings:
     else:
         batch = math.ceil(batch / method.machine.processes)
     replies = int(play_room / (step_size.longest_row * method.kv_bytes))
+    replies = min(replies, step_size.at_once or replies)
     if not tokens or method.activations(step_size.longest_row) > room or replies < 1:
         return GpuSettings(gib)
     return GpuSettings(gib, tokens, min(replies, batch), share)
