@@ -48,7 +48,7 @@ class Passes:
         autocast: bool = False,
     ) -> "Passes":
         """How rows of a model run; `autocast` to half precision, whatever its weights are."""
-        words = model.get_input_embeddings().weight
+        words = next(model.get_input_embeddings().parameters())
         is_half = words.element_size() < FLOAT
         return cls(
             half=is_half or autocast,
