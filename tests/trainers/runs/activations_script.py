@@ -138,7 +138,7 @@ def step_of_trainer(shape, rank, folder):
         num_tokens[0] = max(num_tokens[0], num)
         return score(model, packed, *arguments)
 
-    trainer.forward._score_chunk = counted
+    trainer.forward._score_chunk = counted  # type: ignore[method-assign]
     with watched() as peak:
         trainer.train()
     planned = sum(play_memory(method).values()) + method.activations(num_tokens[0])
