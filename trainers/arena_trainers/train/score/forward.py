@@ -15,14 +15,13 @@ from torch.nn import Module
 from torch.utils.checkpoint import checkpoint
 from trl.models.utils import disable_gradient_checkpointing
 
+from arena_trainers.lm.backends.activations import FLOAT, Passes, kept_bytes
 from arena_trainers.lm.backends.forward_pass import (
     accepts_argument,
     last_logits,
     reads_padding,
 )
 from arena_trainers.lm.backends.memory import (
-    FLOAT,
-    bytes_per_token,
     chunks_by_length,
     default_max_tokens,
     free_memory,
@@ -78,27 +77,32 @@ class Forward:
         self.sharded_weights, self.clock = weights, clock
         self.mode = ScoringMode()
         self.mismatch_check = MismatchCheck(trainer, weights, self)
-        self.max_tokens: int = trainer.args.max_tokens_per_forward or (
+        args = trainer.args
+        how = {
+            "checkpointing": bool(args.gradient_checkpointing),
+            "autocast": bool(args.bf16 or args.fp16),
+        }
+        self.max_tokens: int = args.max_tokens_per_forward or (
             default_max_tokens(
                 self.accelerator.unwrap_model(trainer.model),
-                trainer.args.device,
-                checkpointing=trainer.args.gradient_checkpointing,
+                args.device,
+                **how,
             )
         )
-        self.kept = self._kept_activations()
+        self.kept = self._kept_activations(how)
         self._inputs: dict[str, Any] | None = None
         self._inner = WeakKeyDictionary[Module, Any]()
         self._every_row = False
         self.latest: TokenScores | None = None
         self.head: Callable[[torch.Tensor], torch.Tensor] | None = None
 
-    def _kept_activations(self) -> KeptActivations:
-        device, model = self.accelerator.device, self.trainer.model
-        config = self.accelerator.unwrap_model(model).config.get_text_config()
-        checkpointing = bool(self.trainer.args.gradient_checkpointing)
+    def _kept_activations(self, how: dict[str, bool]) -> KeptActivations:
+        device = self.accelerator.device
+        model = self.accelerator.unwrap_model(self.trainer.model)
         num_trained = sum(w.numel() for w in model.parameters() if w.requires_grad)
+        passes = Passes.of(model, device, **how)
         return KeptActivations(
-            bytes_per_token(config, checkpointing=checkpointing),
+            kept_bytes(model.config.get_text_config(), passes),
             lambda: free_memory(device),
             partial(torch.cuda.memory_allocated, device)
             if device.type == "cuda"

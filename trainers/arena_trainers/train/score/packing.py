@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from arena_trainers.lm.backends.activations import layer_sizes
 from arena_trainers.lm.backends.forward_pass import accepts_argument
-from arena_trainers.lm.backends.memory import layer_sizes
 from arena_trainers.lm.backends.prefix_tree import common_length
 
 IGNORED = -100  # label of a position that is not scored, in transformers
