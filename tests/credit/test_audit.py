@@ -54,6 +54,13 @@ def test_rloo_is_exact_and_its_negative_reversed():
     assert got == pytest.approx(-true)
 
 
+def test_a_sign_error_in_large_batches_alone_is_reversed():
+    def large_and_wrong(rewards):
+        return rloo(rewards) if len(rewards) < 100 else FAULTS["sign"](rewards)
+
+    assert audit(large_and_wrong, "episodes", games=["bandit"]).worst == "reversed"
+
+
 def test_z_scores_of_two_reverse_the_bandit():
     """Winning the arm that pays more often: worked by hand, (0.8 - 0.2) / 4 = 0.15."""
     pytest.importorskip("torch")

@@ -620,6 +620,14 @@ def test_action_values_add_no_bias_however_wrong_they_are():
     assert change > 0.01
 
 
+def test_action_values_of_a_batch_without_rewards_leave_no_credit():
+    turns, _ = rounds(0, 16)
+    values = {"value": np.zeros(len(turns.turn)), "action_value": np.sin(turns.turn)}
+    unpaid = replace(turns, reward=0 * turns.reward, **values)
+    got = estimate("control_variates", unpaid, action_values=True).advantage
+    np.testing.assert_array_equal(got, 0.0)
+
+
 def test_right_action_values_leave_no_noise_where_surprise_says_nothing():
     turns, exact = rounds(0, 16)
     silent = replace(turns, tokens=None, value=0 * exact, action_value=10 * exact)

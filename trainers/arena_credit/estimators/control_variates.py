@@ -311,8 +311,9 @@ def _seats(
         left = np.append(np.flatnonzero(starts)[1:], len(places))
         left = left[trajectory] - 1 - np.arange(len(places))
         whole = discounted_sums(np.abs(reward[places]), left, 1.0)
-        # a power of 2, so that the division is exact
-        unit = float(2.0 ** np.floor(np.log2(max(whole.max(), 1e-290))))
+        # a power of 2, so that the division is exact; without rewards 1, as a critic may have values
+        largest = float(whole.max()) or 1.0
+        unit = float(2.0 ** np.floor(np.log2(max(largest, 1e-290))))
         scaled = reward[places] / unit
         surprise = choices.values[places]
         surprise = surprise / np.where(choices.in_rewards, unit, 1.0)
