@@ -361,6 +361,9 @@ def test_a_group_of_six_with_two_turns_is_unbiased(game):
     np.testing.assert_allclose(gradient, play.gradient, atol=1e-12)
 
 
+ENTROPY = 128.0  # of a token of `rounds`; a power of 2, so that surprise is exact
+
+
 def rounds(seed, num, group=8, groups=16, *, end=True, reasoning=0.0, mask=None):
     """Right or wrong with chance 1/2, surprise ±1; and the exact advantage, ±1/2."""
     rng = np.random.default_rng(seed)
@@ -372,7 +375,7 @@ def rounds(seed, num, group=8, groups=16, *, end=True, reasoning=0.0, mask=None)
     zeros = np.zeros(len(episode), int)
     surprise = 2 * right.ravel() - 1
     thought = reasoning * rng.normal(size=len(surprise))
-    logprob = np.stack([thought, surprise], axis=1).ravel()
+    logprob = np.stack([thought, surprise], axis=1).ravel() - ENTROPY
     turns = TurnBatch(
         reward=reward.ravel(),
         game=zeros,
@@ -381,7 +384,7 @@ def rounds(seed, num, group=8, groups=16, *, end=True, reasoning=0.0, mask=None)
         turn=np.tile(np.arange(num), groups * group),
         group=episode // group,
         num_tokens=zeros + 2,
-        tokens={"logprob": logprob, "entropy": np.zeros(len(logprob))},
+        tokens={"logprob": logprob, "entropy": np.full(len(logprob), ENTROPY)},
         mask=mask,
     )
     return turns, right.ravel() - 0.5
@@ -405,7 +408,7 @@ def wrong_rounds(seed, share, num=16):
     sign = np.where(np.random.default_rng(seed).random((16, 1, num)) < share, -1.0, 1.0)
     sign = np.broadcast_to(sign, (16, 8, num)).ravel()
     logprob = turns.tokens["logprob"].copy()
-    logprob[1::2] *= sign
+    logprob[1::2] = sign * (logprob[1::2] + ENTROPY) - ENTROPY
     return replace(turns, tokens={**turns.tokens, "logprob": logprob}), exact
 
 
