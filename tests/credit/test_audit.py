@@ -100,6 +100,20 @@ def test_what_fails_is_a_finding():
         assert told in found.rows[0].error
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"games": "bandit"}, "want a list of games, got 'bandit'"),
+        ({"games": []}, "want a list of games"),
+        ({"sizes": ()}, "want numbers of episodes"),
+        ({"sizes": (2, 0)}, "want numbers of episodes"),
+    ],
+)
+def test_wrong_games_and_sizes_are_no_fault_of_the_function(option, message):
+    with pytest.raises(ValueError, match=message):
+        audit(rloo, "episodes", **option)
+
+
 def test_an_unknown_signature_is_refused():
     with pytest.raises(ValueError, match="want a signature among turns, trl"):
         audit(rloo, "ppo")

@@ -475,9 +475,15 @@ def audit(
             or more, all batches of two groups of two are tried, too.
 
     Raises:
-        ValueError: unknown signature or game.
+        ValueError: unknown signature or game, or no games or sizes.
     """
     check_choice("a signature", signature, tuple(_CALLS))
+    if isinstance(games, str) or not games:
+        raise ValueError(f"want a list of games, got {games!r}; pass games=['bandit']")
+    if not sizes or not all(isinstance(size, int) and size > 0 for size in sizes):
+        raise ValueError(
+            f"want numbers of episodes, of at least 1, got {sizes!r}; pass sizes=(2, 4)"
+        )
     for game in games:
         check_choice("games", game, tuple(DIAGNOSTICS))
     call = partial(_CALLS[signature], function)
