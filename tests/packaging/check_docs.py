@@ -53,15 +53,9 @@ PAGES = (
     "docs/credit/guide.md",
     "docs/credit/library.md",
     "docs/credit/check.md",
-    "docs/appendix/training.md",
-    "docs/appendix/loops.md",
-    "docs/appendix/papers.md",
-    "docs/appendix/data.md",
-    "docs/appendix/replay.md",
-    "docs/appendix/evaluation.md",
-    "docs/appendix/endpoints.md",
-    "docs/appendix/scaling.md",
-    "docs/plugins.md",
+    "docs/credit/hooks.md",
+    "docs/openspiel.md",
+    "docs/textarena.md",
     "CONTRIBUTING.md",
 )
 MAX_SECONDS = 1800  # of a block
