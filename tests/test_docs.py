@@ -104,7 +104,10 @@ def test_the_pages_for_readers_are_few_and_short():
     assert len(names) <= 25
     assert not GENERATED & {*names}
     written = {path.relative_to(ROOT / "docs").as_posix() for path in PAGES} - GENERATED
-    assert written - {*names} == {"decisions.md", "glossary.md"}  # for developers; a table
+    assert written - {*names} == {
+        "decisions.md",
+        "glossary.md",
+    }  # for developers; a table
     sizes = {name: len((ROOT / "docs" / name).read_text().split()) for name in names}
     assert {n: size for n, size in sizes.items() if not 300 <= size <= 900} == {}
 
