@@ -185,7 +185,7 @@ function listRecent() {
 
 async function choose(id) {
   const game = factsOf(id);
-  if (!game) throw new Error("No game has this name; go back to all games.");
+  if (!game) { home(); throw new Error("No game has this name; these are all."); }
   document.title = game.title;
   show("choose");
   at("chosen").textContent = game.title;
