@@ -702,7 +702,7 @@ def serves_openenv(folder: Path) -> None:
     pytest.importorskip("openenv")
     from arena_wrappers.adapters.openenv import GameAction, environment_maker
 
-    env = environment_maker("kuhn_poker", None, (), "answer")()
+    env = environment_maker("kuhn_poker", None, ())()
     for text in TEXTS:
         tried(env.reset, seed=0, episode_id=text)
         tried(env.reset, seed=0, **{CODE: text})

@@ -30,7 +30,8 @@ PAGES = [
         "adapters",
         "options",
         "replies",
-        "tables",
+        "plugins",
+        "papers",
         "glossary",
         "audit",
         pytest.param("board", marks=pytest.mark.slow),  # plays 14,400 episodes again
@@ -59,13 +60,15 @@ GENERATED = {  # by a script that a test or the page's head names
     "board-small.md",
     "openspiel.md",
     "options.md",
+    "papers.md",
+    "plugins.md",
     "replies.md",
     "self-play.md",
     "smollm2.md",
     "terms.md",
     "textarena.md",
     *(f"credit/{name}.md" for name in ("README", "choose", "estimators", "games")),
-    *(f"credit/{name}.md" for name in ("language", "report")),
+    *(f"credit/{name}.md" for name in ("language", "report", "surprise")),
     "methods/README.md",
     "opponents/README.md",
 }
@@ -94,6 +97,11 @@ def test_generated_pages_stand_in_the_appendix():
     assert [*appendix] == ["Appendix"]
     names = re.findall(r"[\w/.-]+\.md", json.dumps(guide))
     assert not GENERATED & {*names}
+    written = {path.relative_to(ROOT / "docs").as_posix() for path in PAGES} - GENERATED
+    assert written - {*names} == {
+        "decisions.md",
+        "glossary.md",
+    }  # for developers; a table
 
 
 def test_the_reference_has_every_module_that_lists_public_names():

@@ -63,6 +63,7 @@ from arena_envs.hostile import break_markup
 from arena_envs.trust import require_operator
 
 FOLDER = Path(__file__).with_name("trees")
+OURS = tuple(sorted(path.stem for path in FOLDER.glob("*.efg")))
 KEYS = ("rules", "roles", "sets", "outcomes")
 MAX_LISTED = 100  # nodes of a tree that players read without rules of the file
 MAX_TEXT = 5_000  # characters of a text in a TOML file
@@ -110,12 +111,16 @@ class Tree(BaseGame[int, int]):
     def _path(self) -> Path:
         if self.file.endswith(".efg"):
             require_operator("file", self.file, "open a file")
+            if not Path(self.file).is_file():
+                raise ValueError(
+                    f"want a file of a game tree, got {self.file!r:.80}, which does not exist; "
+                    f"correct the path, or name a tree of ours: {', '.join(OURS)}"
+                )
             return Path(self.file)
-        ours = sorted(path.stem for path in FOLDER.glob("*.efg"))
         problem = (
             f"want a path that ends with .efg, or a tree of ours, got {self.file!r:.80}"
         )
-        check_known(self.file, ours, problem)
+        check_known(self.file, OURS, problem)
         return FOLDER / f"{self.file}.efg"
 
     @cached_property

@@ -40,11 +40,12 @@ from arena_wrappers import (
 
 CAPTION = """\
 difference: trained less base on the same seeds and seats, from replayed records; brackets: 95 % intervals over n seeds
-No interval covers a rare, large loss that these episodes never showed.
-On average, 5 % of {num} differences lie outside their intervals by chance.
 tokens: of the policy's replies in an episode, in all its seats; per point: tokens / (return - return of random play)
 trained: this game and these parameters; sibling: these rules with other parameters; held out: other rules
 The training's games: {games}"""
+SAMPLED = """\
+No interval covers a rare, large loss that these episodes never showed.
+On average, 5 % of {num} differences lie outside their intervals by chance."""
 ROLES = {"policy": "trained", "uniform": "random"}  # where the names differ
 SOLO = {"policy": "solo", "base": "base solo"}
 
@@ -279,9 +280,12 @@ def comparison_table(
     differences = [record for record in records if record["role"] == "difference"]
     num_sampled = sum(not record.get("is_exact") for record in differences)
     games = ", ".join(differences[0]["trained_on"]) or "unknown; give --trained-on GAME"
+    notes = [CAPTION.format(games=games)]
+    if num_sampled:  # others are exact
+        notes.append(SAMPLED.format(num=num_sampled))
     table = Table(
         title=differences[0]["policy"],
-        caption=CAPTION.format(num=num_sampled, games=games),
+        caption="\n".join(notes),
         caption_justify="left",
         box=box.SIMPLE_HEAD,
     )

@@ -22,7 +22,7 @@ PLANNER = ["--agent", "planner_worker", "--roles"]
 REFUSED = [
     (["--learning_rat", "1"], "did you mean 'learning_rate'?"),
     (["--evaluate_evry", "1"], "did you mean 'evaluate_every'?"),
-    (["--seed", "one"], "want int as seed, got 'one'"),
+    (["--seed", "one"], "want an integer as seed, got 'one'"),
     (["--lr_scheduler_type", "liner"], "did you mean 'linear'?"),
     (["kuhn-tyni"], "did you mean 'kuhn-tiny'?"),
     (["--games", "khun_poker"], "did you mean 'kuhn_poker"),
@@ -157,7 +157,7 @@ def test_an_option_of_a_newer_trl_is_left_to_its_own_config(monkeypatch, tmp_pat
     newer = {**installed_versions(), "trl": "1.99.0"}
     monkeypatch.setattr(option_list, "installed_versions", lambda: newer)
     preflight.check({"new_in_trl": 1, "epsilon": "text"}, tmp_path / "a", resume=False)
-    with pytest.raises(ValueError, match="want int as hidden_size"):
+    with pytest.raises(ValueError, match="want an integer as hidden_size"):
         preflight.check({"hidden_size": "text"}, tmp_path / "a", resume=False)
 
 

@@ -67,8 +67,8 @@ def report(
         list[Path] | None,
         typer.Option(
             "--figure",
-            metavar="FILE",
-            help="Write a chart for a paper instead of a page: nashconv.pdf, loss.svg, entropy.png; repeatable.",
+            metavar="CHART.pdf",
+            help="Write a chart for a paper instead of a page. The name of the file says which, by letters of its title: nashconv.pdf, loss.svg, entropy.png; repeatable.",
         ),
     ] = None,
     allow_code: AllowCodeOption = False,

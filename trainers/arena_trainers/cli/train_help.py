@@ -75,7 +75,7 @@ ROUNDS_USAGE = """\
 Usage: arena train {recipe} [--key value]...
 
 Repeats the stages of `rounds` in the recipe: play, select, train, evaluate. The
-page docs/appendix/loops.md names their options. A loop goes on after a stop, or to N
+page docs/loops.md names their options. A loop goes on after a stop, or to N
 rounds in all, by arena train --resume RUN [--rounds N].
 
   arena train {recipe} --rounds 2 --rounds.play.episodes 20   changes the stages

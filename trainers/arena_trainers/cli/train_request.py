@@ -256,7 +256,7 @@ def _resumed_request(
         return Request(settings, folder, str(config), resume=True)
     max_steps = overrides.get("max_steps")
     if max_steps is not None and type(max_steps) is not int:
-        raise ValueError(f"want int as max_steps, got {max_steps!r}")
+        raise ValueError(f"want an integer as max_steps, got {max_steps!r}")
     settings = read_run(folder, max_steps)
     settings.pop("output_dir", None)
     return Request(

@@ -41,7 +41,7 @@ interface:
 
 `arena_trainers.train.metrics` explains the metrics that are logged besides those of TRL's loss.
 
-docs/trainer.md describes the parts, and several learners.
+The modules of this folder describe the parts; `learners` several learners.
 """
 
 import gc

@@ -1,6 +1,17 @@
 """`Filter`: which of the turns that were played are trained.
 
-Each choice selects by returns, so the gradient is biased; docs/trainer.md lists by what.
+A group is flat if in every seat that learns all its trajectories have the same reward: an estimator with one
+advantage per trajectory that compares within a group learns nothing from it. `flat_groups="drop"` plays starts of flat
+groups again, at most `max_replays` times, and drops those that stay flat (DAPO's dynamic sampling,
+https://arxiv.org/abs/2503.14476, without new starts). `oversample` trains a part of each group, and prefers clean wins.
+
+Each choice selects by returns, so the gradient is biased:
+
+- A baseline that pools over several groups, or moves, no longer sees the returns of flat groups, nor does a critic.
+- Within a group the gradient changes by a factor if `beta` is 0; with a KL term the dropped groups lose theirs.
+- Groups that were played again have rare returns more often than the policy's play.
+- With `oversample` wins with invalid replies count less than their share. Wins and losses keep their proportion up to
+  rounding; the rarer of the two weighs more where rounding would leave it out.
 """
 
 from dataclasses import dataclass

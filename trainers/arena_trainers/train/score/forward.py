@@ -1,7 +1,16 @@
 """`Forward`: log-probabilities of rows, each distinct row once, in bounded memory.
 
-The gradient is exact for every loss of TRL. See docs/trainer.md for what runs, and for differences
-from TRL.
+The gradient is exact for every loss of TRL:
+
+- Equal rows (the same prompt and reply tokens) run once. The loss still reads every row, and autograd sums their gradients.
+- A common beginning of rows runs once (`packing`).
+- Rows whose loss has no gradient do not run: placeholders, and rows of advantage 0 without KL term and entropy bonus.
+- Rows are sorted by length and cut into chunks of at most `max_tokens_per_forward` tokens. Activations are kept while
+  half of the free memory holds them; other chunks run again in the backward pass, with the same bits.
+- The vocabulary is scored at the replies' positions alone.
+
+Differences from TRL: with dropout, equal rows share one mask; the metric `entropy` is the mean over the rows that ran; the
+auxiliary loss of a mixture of experts is refused, because it depends on the whole batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
