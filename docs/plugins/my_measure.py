@@ -1,6 +1,6 @@
 """A measure, or a probe.
 
-- **Protocol**: `arena_eval.measures.Measure`: a function of complete episodes, the game, a seat
+- **Protocol**: `arena_eval.measures.protocol.Measure`: a function of complete episodes, the game, a seat
   and options, which gives `{name: Estimate}`. It raises `ValueError` for a game that does not
   suit it. With a `name` and a method `question` it is a `Probe`: the policy is asked beside
   each turn; answers are never played, shown or trained.
@@ -10,7 +10,8 @@
 
 from statistics import fmean
 
-from arena_eval.measures import check_measure, estimated
+from arena_eval.measures.estimates import estimated
+from arena_eval.measures.testing import check_measure
 
 
 def boldness(episodes, game, seat, *, word="bet"):

@@ -19,7 +19,7 @@ from arena_eval.exact import ExactEvaluation, ExactOutcome, SeatOrAll, exact_row
 from arena_eval.exploit import Scores, given_prompts, is_tabular
 from arena_eval.intervals import import_stats
 from arena_eval.luck import Adjusted
-from arena_eval.measures import measure_of
+from arena_eval.measures.by_name import measure_of
 from arena_eval.recorded_luck import LuckByLineup, Pairing
 from arena_eval.result_rows import (
     EpisodesBySeat,

@@ -26,8 +26,8 @@ rewards: Registry[float] = Registry(
         "expert_match": f"{_HERE}.expert:expert_match",
         "length": f"{_HERE}.tokens:length",
         # they enumerate the game
-        "belief_gain": "arena_eval.measures:belief_gain",
-        "partner_gain": "arena_eval.measures:partner_gain",
+        "belief_gain": "arena_eval.measures.gains:belief_gain",
+        "partner_gain": "arena_eval.measures.gains:partner_gain",
     },
     reserved=("episode", "turn", "state", "game"),
     kit=f"{_HERE}.testing:check_reward",

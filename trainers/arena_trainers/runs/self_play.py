@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from transformers import PrinterCallback
 
+from arena_eval.baselines import is_small
 from arena_studio.report.run_files import read_run_files
 from arena_studio.report.run_report import report_page
 from arena_trainers.engines.settings import by_server
@@ -16,8 +17,14 @@ from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.processes import raised_everywhere, splits_weights
 from arena_trainers.runs.callbacks.against_start import AgainstStart
-from arena_trainers.runs.callbacks.best import BestModel, score_metric
+from arena_trainers.runs.callbacks.best import (
+    LEARNER_RETURN,
+    MEAN_RETURN,
+    BestModel,
+    score_metric,
+)
 from arena_trainers.runs.callbacks.collapse import CollapseWarnings
+from arena_trainers.runs.callbacks.luck_out import LuckOut
 from arena_trainers.runs.callbacks.metrics_file import MetricsFile
 from arena_trainers.runs.callbacks.nash_conv import NASH_CONV
 from arena_trainers.runs.callbacks.patience import Patience
@@ -263,6 +270,11 @@ class SelfPlayRun(Run):
             has_curriculum=bool(args.curriculum),
         )
         best = None
+        by_return = metric in (LEARNER_RETURN, MEAN_RETURN)
+        if by_return and (job.save_best or job.patience):
+            plan = self.games.plans[0]
+            if is_small(plan.game):
+                self.add_first_callback(LuckOut(self.trainer, plan))
         if metric is None and job.patience:
             raise ValueError(
                 "want patience only where training measures a score, got "

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def results_of(outcomes: Sequence[GameOutcome], late: float | None) -> dict[str,
             "against": row.opponent,
             "mean": row.mean_return,
             "95 %": [row.low, row.high],
+            "luck_out": row.adjusted and asdict(row.adjusted),
         }
         for name, row in (("warm_start", start.learner), ("final", final.learner))
         if row is not None

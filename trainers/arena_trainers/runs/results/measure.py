@@ -9,8 +9,9 @@ from typing import Any, Literal, cast
 from arena_envs.game import AnyGame
 from arena_envs.solvers import information_states, nash_conv, uniform_table
 from arena_eval import Evaluation, EvaluationPlan, legal_rate, tabular
-from arena_eval.baselines import solver_of
+from arena_eval.baselines import is_small, solver_of
 from arena_eval.exploit import Scores, requests_of
+from arena_eval.recorded_luck import EXACT_VALUES, LuckByLineup
 from arena_eval.result_rows import ResultRow, measured, rows_of
 from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.processes import (
@@ -214,7 +215,18 @@ class GameMeter:
                     by_seat[seat] = episodes
         names = dict.fromkeys(name for lineup in self.plan.lineups for name in lineup)
         opponents = "+".join(name for name in names if name != SELF)
-        return rows_of(self.plan.game, policy.name, "policy", opponents, by_seat)[-1]
+        rows = rows_of(self.plan.game, policy.name, "policy", opponents, by_seat)
+        if len(by_seat) == len(self.plan.lineups) and "+" not in opponents:
+            luck = LuckByLineup(self.plan.wrapper, self._values_name)
+            rows = luck.rows(
+                "policy", policy, self._opponents[opponents], by_seat, rows
+            )
+        return rows[-1]
+
+    @property
+    def _values_name(self) -> str | None:
+        """Exact values, or none: fitting others takes seconds, and `arena eval` does it."""
+        return EXACT_VALUES if is_small(self.plan.game) else None
 
     def _play(self, policies: Sequence[Policy], num: int) -> list[Episode]:
         """Episodes in the order of their seeds."""
@@ -261,7 +273,7 @@ class GameMeter:
             min(self.num_episodes, MAX_PAIRING_EPISODES),
             prompt=self._prompt,
             baselines=False,
-            values=None,  # no fit of values at the end of a run; `arena eval` does it
+            values=self._values_name,
             on_error="raise",
             scores=self._scores if policy is self._measured else None,
             stream=self._stream,
