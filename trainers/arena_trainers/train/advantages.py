@@ -25,6 +25,7 @@ from arena_trainers.train.records import (
     RecordsByProcess,
     SpanFunction,
     TurnRecord,
+    num_turns,
     turn_batch,
     turn_records,
 )
@@ -96,9 +97,10 @@ class BatchCredit:
         """Logs weights and means of the rewards, and moves the multipliers."""
         weights = self.weights
         for part in self.parts:
-            payments = [r.rewards[part.name] for r in records if part.name in r.rewards]
+            paid = [record for record in records if part.name in record.rewards]
             # over turns, not their calls
-            mean = math.fsum(payments) / max(len(payments), 1)
+            total = math.fsum(record.rewards[part.name] for record in paid)
+            mean = total / max(num_turns(paid), 1)
             self.metrics[f"arena/reward/{part.name}"] = mean
             self.metrics[f"arena/reward/{part.name}/weight"] = weights[part.name]
             if trains and records and part.sign:
