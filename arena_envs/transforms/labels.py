@@ -106,7 +106,7 @@ class Labels(Transform):
 
     def parse(self, state: LabelState, text: str) -> Any:
         try:
-            return BaseGame.parse(self, state, text)  # type: ignore[arg-type] # its letters
+            return BaseGame.parse(self, state, text)
         except IllegalAction:
             return self.game.parse(state.inner, text)
 

@@ -119,7 +119,7 @@ def test_what_a_reply_makes_of_their_code_is_no_fault_of_ours(taskset):
 
 
 def test_the_agent_has_ended_after_its_last_reply(taskset):
-    game = make_game(TURNS, taskset=taskset, max_replies=2)
+    game: Any = make_game(TURNS, taskset=taskset, max_replies=2)
     state = game.apply(game.initial_state(), 0)
     wrong = "7" if game._tasks[0].data.answer != "7" else "0"
     for _ in range(2):

@@ -442,12 +442,15 @@ def _checked_opponents(
         raise ValueError(
             "want no past_selves in a game of one seat, which has no opponents; leave --against out"
         )
-    return [
-        opponent
-        if opponent == "self" or opponent == PAST_SELVES
-        else prepared(opponent, game)
-        for opponent in (used if game.num_players > 1 else used[:1])
-    ]
+    checked: list[Opponent] = []
+    for opponent in used if game.num_players > 1 else used[:1]:
+        if opponent == "self":
+            checked.append("self")
+        elif opponent == PAST_SELVES:
+            checked.append(PAST_SELVES)
+        else:
+            checked.append(prepared(opponent, game))
+    return checked
 
 
 def _name_of(opponent: Opponent) -> str:

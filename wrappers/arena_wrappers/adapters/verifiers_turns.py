@@ -130,7 +130,7 @@ class VerifiersTurns(TalkGame[TurnsState, Utterance]):
             return CHANCE
         return 0 if self._exchange(state).reward is None else TERMINAL
 
-    def chance_outcomes(self, state: TurnsState) -> Sequence[tuple[int, float]]:
+    def chance_outcomes(self, state: TurnsState) -> Sequence[tuple[Any, float]]:
         if state.task != NOT_DRAWN:
             return ()
         return [(task, 1 / len(self.instances)) for task in self.instances]
