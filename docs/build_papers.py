@@ -77,6 +77,17 @@ is claimed.** Common differences:
 - Sampling is not cut by top-p and top-k, so that log-probabilities of play and training agree.
 - Roles train LoRA adapters of rank 32 on one base model, where papers train whole models.
 - A recipe keeps the paper's credit, also where it is [biased or noisy](credit/guide.md); `--credit control_variates` is the default's.
+
+Some ideas need no recipe: [`notebooks/examples`](https://github.com/arena-envs/arena-envs/blob/main/notebooks/examples) has one paper a
+file, in under 60 lines of public calls on a tiny model.
+
+| Example | Idea |
+|---|---|
+| [`goal_proposer.py`](https://github.com/arena-envs/arena-envs/blob/main/notebooks/examples/goal_proposer.py) | PAE: the model sets itself goals, and an evaluator pays for them |
+| [`team_plan.py`](https://github.com/arena-envs/arena-envs/blob/main/notebooks/examples/team_plan.py) | MasHost: a host chooses which agents are asked, and pays for each |
+| [`coach.py`](https://github.com/arena-envs/arena-envs/blob/main/notebooks/examples/coach.py) | guidance of multi-agent learning: hints in prompts, annealed |
+| [`score_preferences.py`](https://github.com/arena-envs/arena-envs/blob/main/notebooks/examples/score_preferences.py) | Score-DPO: preferences drawn by their difference in return |
+| [`fix_up.py`](https://github.com/arena-envs/arena-envs/blob/main/notebooks/examples/fix_up.py) | FixPO: steps on the KL divergence alone until it is within a bound |
 """
 
 

@@ -55,8 +55,8 @@ REFUSED = [
     ),
     (["--beta", "0", "--sync_ref_model", "true"], "give --sync_ref_model false"),
     (
-        ["--agent", "planner_worker", "--credit", "gae", "--critic", "features"],
-        "agent 'planner_worker' does not support critic 'features'",
+        ["--agent", "planner_worker", "--credit", "gae", "--critic", "exact"],
+        "agent 'planner_worker' does not support critic 'exact'",
     ),
     (
         ["--columns", "{value: 'no:such'}", "--agent", "planner_worker"],

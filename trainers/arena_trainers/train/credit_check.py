@@ -15,14 +15,16 @@ import numpy as np
 import arena_credit as credit
 from arena_envs import GameEnv
 from arena_envs.game import AnyGame, bounds_of
-from arena_trainers.rewards import NUM_TRIED, Part, parts_of
+from arena_trainers.rewards import NUM_TRIED, Part, calls_of, parts_of
 from arena_trainers.train.columns import (
     SUPPLIED,
     Supplier,
     check_functions,
     functions_of,
     part_of,
+    pays_calls,
     supplied_by,
+    supplied_by_calls,
 )
 from arena_trainers.train.credit_columns import PROVIDED, check_credit_columns
 from arena_trainers.train.critics.registry import critic_facts
@@ -118,7 +120,11 @@ def try_functions(
         for turn, state in islice(pairs, NUM_TRIED):
             for name, function in called.items():
                 with trial(*_column_name(name, function)):
-                    supplied_by({name: function}, episode, turn, state, game)
+                    if pays_calls(function):
+                        calls = calls_of(episode, turn, state, game)
+                        supplied_by_calls({name: function}, calls)
+                    else:
+                        supplied_by({name: function}, episode, turn, state, game)
 
 
 def _column_name(name: str, function: Supplier) -> tuple[str, str]:

@@ -228,6 +228,7 @@ class CriticLoop(NormalisedLoop, LatestPlay, RowFormat, Protocol):
 
     last_turns: TurnBatch
     last_credit: Credit
+    agent: Callable[[Policy], Policy] | None
 
     @property
     def forward(self) -> HeadScorer:

@@ -115,7 +115,8 @@ def prepare_games(
         raise ValueError(f"want columns as a mapping from names, got {columns!r:.200}")
     columns = {**columns, **parts_of(args.rewards)}
     read_columns = check_credit(args, [plan.game for plan in plans], columns)
-    read_columns = (*read_columns, *critic_facts(args.critic).reads_of(read_columns))
+    facts = critic_facts(args.critic)
+    read_columns = (*read_columns, *facts.reads_of(read_columns, args.critic_args))
     if "reply_probs" in read_columns:
         check_reply_probs(args, plans)
     matchmaker = matchmaker_of(args, plans)

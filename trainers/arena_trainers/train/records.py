@@ -16,6 +16,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,14 @@ from numpy.typing import NDArray
 
 from arena_envs.game import AnyGame, AnyState
 from arena_trainers.matchmaking import SELF
-from arena_trainers.train.columns import ColumnFunction, part_of, supplied_by
+from arena_trainers.rewards import Call, calls_of
+from arena_trainers.train.columns import (
+    ColumnFunction,
+    part_of,
+    pays_calls,
+    supplied_by,
+    supplied_by_calls,
+)
 from arena_wrappers.play import Branching, final_state, turn_states
 from arena_wrappers.records import Episode, Turn
 
@@ -33,7 +41,7 @@ class TurnRecord(NamedTuple):
 
     The process that played it finds the turn itself, with its prompt and its tokens, at
     `episodes[record.episode].turns[record.place]`. A turn of several generations has a record for
-    each: to credit, they are turns of their own, and the last of them is paid.
+    each: to credit, they are turns of their own. The last of them is paid what the turn is.
     """
 
     game: int
@@ -74,7 +82,9 @@ SpanFunction = Callable[[Sequence[int], Sequence[int], str], Sequence[int]]
 
 PARTS = ("game", "format")  # of the reward, as `PromptWrapper` pays them
 # columns that need the state before a turn
-OF_STATES = frozenset({"state_key", "action", "value", "features", "reply_probs"})
+OF_STATES = frozenset(
+    {"state_key", "action", "value", "features", "features.all", "reply_probs"}
+)
 
 
 def turn_records(
@@ -100,7 +110,7 @@ def turn_records(
         rules: the games; read if `columns` or `functions` need states.
         columns: the optional columns that are wanted; `features` are the critic's inputs.
         functions: functions that supply columns, by column. Each is called with an episode,
-            one of its turns, and the state before that turn.
+            one of its turns, and the state before that turn, or once with all calls.
         branching: where episodes branched, if they did.
         spans: gives the token column `span`; without it all tokens have 1.
 
@@ -109,6 +119,9 @@ def turn_records(
             integer for a column of integers.
     """
     functions = functions or {}
+    of_calls = {name: f for name, f in functions.items() if pays_calls(f)}
+    of_turns = {name: f for name, f in functions.items() if name not in of_calls}
+    calls: list[Call] = []  # of `records`, where `of_calls` ask for them
     reads_states = bool(functions) or not OF_STATES.isdisjoint(columns)
     records: list[TurnRecord] = []
     for number, (episode, game, policies) in enumerate(
@@ -121,12 +134,12 @@ def turn_records(
         extra_calls = Counter[int]()  # generations of each seat beyond one per turn
         for place, turn in enumerate(episode.turns):
             turn_number = turn.index + extra_calls[turn.seat]
-            calls = _spoken_calls(turn)
-            extra_calls[turn.seat] += len(calls) - 1
+            spoken = _spoken_calls(turn)
+            extra_calls[turn.seat] += len(spoken) - 1
             is_of_parent = place < (episode.branch or 0)
             if is_of_parent or policies[turn.seat] != SELF:
                 continue
-            if not calls:
+            if not spoken:
                 _pay_before(records, number, place, episode, branching)
                 continue
             is_last = place == last_places[turn.seat]
@@ -145,14 +158,25 @@ def turn_records(
                     _with_columns(record, turn, state, game_rules, columns)
                     for record in new
                 ]
-            if functions:
-                values = supplied_by(functions, episode, turn, state, game_rules)
+            if of_calls:
+                all_calls = calls_of(episode, turn, state, game_rules)
+                calls += [all_calls[max(record.call, 0)] for record in new]
+            if of_turns:
+                values = supplied_by(of_turns, episode, turn, state, game_rules)
                 # the last call of a turn gets its reward
                 new[:-1] = [with_supplied(r, without_rewards(values)) for r in new[:-1]]
                 new[-1] = with_supplied(new[-1], values)
             records += new
-        if "features" in columns:
-            records[first:] = _with_end_features(records[first:], episode, rules[game])
+        if not {"features", "features.all"}.isdisjoint(columns):
+            records[first:] = _with_end_features(
+                records[first:], episode, rules[game], "features.all" in columns
+            )
+    if of_calls:
+        supplied = supplied_by_calls(of_calls, calls)
+        records = [
+            with_supplied(record, values)
+            for record, values in zip(records, supplied, strict=True)
+        ]
     return records
 
 
@@ -175,6 +199,8 @@ def _with_columns(
     record = _with_state(record, turn, game, state)
     if "features" in columns:
         record = record._replace(features=game.features(state, turn.seat))
+    if "features.all" in columns:
+        record = record._replace(features=features_of_all(game, state))
     if "reply_probs" in columns:
         record = record._replace(legal=tuple(game.legal_actions(state)))
     return record
@@ -337,6 +363,15 @@ def _with_state(
     )
 
 
+def num_turns(records: Sequence[TurnRecord]) -> int:
+    """How many turns have these records, which stand call by call within a turn."""
+    num = len(records)
+    for record, following in pairwise(records):
+        places = [(r.seed, r.episode, r.place) for r in (record, following)]
+        num -= places[0] == places[1] and record.call < following.call
+    return num
+
+
 def without_rewards(values: Mapping[str, float]) -> dict[str, float]:
     """The columns of a turn without parts of the reward, which its last call gets."""
     return {name: value for name, value in values.items() if part_of(name) is None}
@@ -349,19 +384,30 @@ def with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord
     return record._replace(rewards={**record.rewards, **parts}, supplied=supplied)
 
 
+def features_of_all(game: AnyGame, state: AnyState) -> NDArray[np.float32]:
+    """float32: the features of each seat, one after the other."""
+    return np.concatenate(
+        [game.features(state, seat) for seat in range(game.num_players)]
+    )
+
+
 def _with_end_features(
-    records: Sequence[TurnRecord], episode: Episode, game: AnyGame
+    records: Sequence[TurnRecord], episode: Episode, game: AnyGame, sees_all: bool
 ) -> list[TurnRecord]:
-    """The records of an episode with the seats' features at its end, where it is truncated."""
+    """The records of an episode with the features at its end, where it is truncated."""
     if not any(record.truncated for record in records):
         return list(records)
-    end = final_state(episode, game)
-    return [
-        record._replace(next_features=game.features(end, record.seat))
-        if record.truncated
-        else record
-        for record in records
-    ]
+    end, with_end = final_state(episode, game), []
+    for record in records:
+        if record.truncated:
+            features = (
+                features_of_all(game, end)
+                if sees_all
+                else game.features(end, record.seat)
+            )
+            record = record._replace(next_features=features)
+        with_end.append(record)
+    return with_end
 
 
 def other_seats(seats: Sequence[str], seat: int) -> tuple[str, ...]:

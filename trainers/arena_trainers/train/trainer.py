@@ -326,8 +326,16 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         """Makes what plays from the policy that learns; one player for several learners."""
         if self.learners is None:
             return self.agent
-        player = self.learners.player(self.policy, self.clock, self.agent)
-        return lambda _: player
+        learners = self.learners
+        player = learners.player(self.policy, self.clock, self.agent)
+
+        def player_of(model: Policy) -> Policy:
+            """The learners, or those of a snapshot."""
+            if model is self.policy:
+                return player
+            return learners.player(model, self.clock, self.agent)  # type: ignore[arg-type] # a snapshot
+
+        return player_of
 
     def _learner(self) -> LMPolicy:
         return LMPolicy(
