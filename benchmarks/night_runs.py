@@ -65,7 +65,7 @@ LOGGED += ("arena/sampling_gap/mean",)
 SCORED_AT_ONCE = 32  # rows
 
 
-class TimeIsUp(Exception):  # noqa: N818 - no error: the run goes on at the next call
+class TimeIsUp(Exception):
     """The hours of the call have passed; the run has a checkpoint."""
 
 
