@@ -70,7 +70,7 @@ ORDER = [
     ("mixed", GRPO, 2),
 ]
 FIRST_MIXED = ("mixed", DEFAULT, 0)
-PACKAGES = ("arena-envs", "torch", "transformers", "trl", "peft", "numpy")
+PACKAGES = ("torch", "transformers", "trl", "peft", "numpy")
 # of each step, where the trainer logged it
 CURVES = {
     "legal": "arena/legal_rate",

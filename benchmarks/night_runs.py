@@ -126,12 +126,16 @@ def start(place: Place) -> Path:
     tokenizer = AutoTokenizer.from_pretrained(place.base_folder)
     adapted = peft.get_peft_model(model, lora_config(LORA_R, None, place.targets))
     policy = LMPolicy(adapted, tokenizer, prompt=PROMPT, max_new_tokens=MAX_TOKENS)
-    makers = [
-        partial(PromptWrapper, make(game, **params), **vars(PROMPT))
-        for game, params in TRAINED.items()
-    ]
     imitation: dict[str, Any] = {**IMITATION}
-    examples = legal_play(makers, imitation.pop("episodes"), 0)
+    examples = [
+        example
+        for game, params in TRAINED.items()
+        for example in legal_play(
+            [partial(PromptWrapper, make(game, **params), **vars(PROMPT))],
+            imitation["episodes"][game],
+            0,
+        )
+    ]
     losses = warm_start(
         policy,
         examples,
