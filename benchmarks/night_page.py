@@ -35,7 +35,8 @@ def write_page(directory: Path, runs: Runs) -> None:
     (directory / "self-play.md").write_text(page(runs))
     (directory / "images").mkdir(exist_ok=True)
     for stage, name in PICTURES.items():
-        draw(runs, stage, directory / "images" / name)
+        if has_curves(runs, stage):
+            draw(runs, stage, directory / "images" / name)
 
 
 def check(runs: Runs) -> None:
@@ -118,7 +119,7 @@ def kuhn_table(runs: Runs) -> str:
     for credit in STAGES["kuhn"].credits:
         curves = nash_conv_curves(runs, "kuhn", credit)
         if not curves:
-            rows.append([f"`{credit}`", *["-"] * 6])
+            rows.append([f"`{credit}`", *["-"] * 7])
             continue
         first = {seed: curve[min(curve)] for seed, curve in curves.items()}
         last = {seed: curve[max(curve)] for seed, curve in curves.items()}
@@ -286,6 +287,32 @@ def draw(runs: Runs, stage: str, path: Path) -> None:
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
+def picture(runs: Runs, stage: str) -> list[str]:
+    """The line of a stage's picture, once a run has ended."""
+    if not has_curves(runs, stage):
+        return []
+    return [f"![NashConv and legal replies by step](images/{PICTURES[stage]})"]
+
+
+def has_curves(runs: Runs, stage: str) -> bool:
+    """Whether a run of a stage has ended."""
+    return any(variant.endswith("curve") for variant in runs.get(stage, {}))
+
+
+def after_tables(runs: Runs) -> list[str]:
+    """NashConv and legality of the five games, once a run has ended."""
+    if not has_curves(runs, "mixed"):
+        return [
+            "No run has ended yet: the same command goes on, a few CPU hours a run."
+        ]
+    return [
+        "NashConv, exact:",
+        nash_conv_table(runs),
+        "Legal replies, by seed:",
+        legal_table(runs),
+    ]
+
+
 def options_text(stage: Stage) -> str:
     """The options of a stage that a reader would ask for."""
     options = {**SHARED, **stage.options}
@@ -318,10 +345,11 @@ def page(runs: Runs) -> str:
         f"{deals[0]} to {deals[-1]} a game and seat,\nwith the luck taken out where that helps; in small games, "
         "exact sums where at most 1 % of replies are not legal.",
         PARTS[0],
-        f"The setting of prime-rl: {options_text(STAGES['kuhn'])}.\nThree credits: `rae`, `{GRPO}` (GRPO) and "
+        f"The size of prime-rl's example: {options_text(STAGES['kuhn'])}.\nModel, learning rate and KL term are "
+        "ours. Three credits: `rae`, `{GRPO}` (GRPO) and "
         f"`{DEFAULT}`, our default. Runs that ended: {finished(runs, 'kuhn')}.\nExact NashConv; random play has "
         "0.917, an equilibrium 0, and always betting 0.667.",
-        f"![NashConv and legal replies by step](images/{PICTURES['kuhn']})",
+        *picture(runs, "kuhn"),
         kuhn_table(runs),
         f"Expected before the runs: {EXPECTED_CREDITS['kuhn']}",
         PARTS[1],
@@ -329,16 +357,13 @@ def page(runs: Runs) -> str:
         f"Runs that ended: {finished(runs, 'mixed')}. Two of three groups of tic-tac-toe face\nuniform random play. "
         "Games below guessing are never trained; disguised games are trained ones with other\nnames for cards and "
         "actions: a model that recites its replies fails there.",
-        f"![NashConv and legal replies by step](images/{PICTURES['mixed']})",
+        *picture(runs, "mixed"),
         "Returns: against random play, mean over seats; in Hanabi, rounds, guessing and questions of the model in\n"
         "all seats. *Best habit* is the better of always taking the first legal action and the best constant one: a\n"
         "gain that does not exceed it is no sign that the model reads its prompt.",
         mixed_table(runs),
         f"Expected: {EXPECTED_CREDITS['mixed']}",
-        "NashConv, exact:",
-        nash_conv_table(runs),
-        "Legal replies, by seed:",
-        legal_table(runs),
+        *after_tables(runs),
         PARTS[2],
         FAILED,
         PARTS[3],
