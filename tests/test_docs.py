@@ -64,6 +64,7 @@ GENERATED = {  # by a script that a test or the page's head names
     "plugins.md",
     "replies.md",
     "self-play.md",
+    "appendix/self-play-small.md",
     "smollm2.md",
     "terms.md",
     "textarena.md",
