@@ -11,7 +11,6 @@ from collections.abc import (
     Callable,
     Collection,
     Hashable,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -131,27 +130,35 @@ def turn_records(
         first = len(records)
         last_places = {turn.seat: place for place, turn in enumerate(episode.turns)}
         opponents = [other_seats(policies, seat) for seat in range(len(policies))]
-        extra_calls = Counter[int]()  # generations of each seat beyond one per turn
+        # generations of each seat beyond one per turn
+        extra_calls = [0] * len(policies)
         for place, turn in enumerate(episode.turns):
-            turn_number = turn.index + extra_calls[turn.seat]
+            seat = turn.seat
+            turn_number = turn.index + extra_calls[seat]
             spoken = _spoken_calls(turn)
-            extra_calls[turn.seat] += len(spoken) - 1
+            extra_calls[seat] += len(spoken) - 1
             is_of_parent = place < (episode.branch or 0)
-            if is_of_parent or policies[turn.seat] != SELF:
+            if is_of_parent or policies[seat] != SELF:
                 continue
             if not spoken:
                 _pay_before(records, number, place, episode, branching)
                 continue
-            is_last = place == last_places[turn.seat]
+            is_last = place == last_places[seat]
             fields = {
-                **_place_fields(episode, place, is_last, branching),
+                "place": place,
+                "terminated": is_last and episode.terminated,
+                "truncated": is_last and episode.truncated,
+                "unselected": branching is None
+                or branching.is_unselected(episode, place),
                 "game": game,
                 "episode": number,
                 "turn": turn_number,
-                "opponent": opponents[turn.seat],
+                "opponent": opponents[seat],
             }
-            make_records = _call_records if turn.generations else _turn_record
-            new = list(make_records(episode, turn, columns, fields, spans))
+            if turn.generations:
+                new = _call_records(episode, turn, columns, fields, spans)
+            else:
+                new = [_turn_record(episode, turn, columns, fields, spans)]
             if reads_states:
                 state, game_rules = states[place], rules[game]
                 new = [
@@ -252,29 +259,12 @@ def _pay_before(
             rewards = Counter(records[i].rewards)
             rewards.update(turn.rewards)
             is_last = all(t.seat != turn.seat for t in episode.turns[place + 1 :])
-            turn_fields = _place_fields(episode, place, is_last, None)
-            ends = {name: turn_fields[name] for name in ("terminated", "truncated")}
-            records[i] = records[i]._replace(rewards=dict(rewards), **ends)
+            records[i] = records[i]._replace(
+                rewards=dict(rewards),
+                terminated=is_last and episode.terminated,
+                truncated=is_last and episode.truncated,
+            )
             return
-
-
-def _place_fields(
-    episode: Episode, place: int, is_last: bool, branching: Branching | None
-) -> dict[str, Any]:
-    """The fields of a record that follow from the place of its turn in the episode.
-
-    Args:
-        episode: the episode.
-        place: of the turn.
-        is_last: whether its seat has no later turn.
-        branching: where episodes branched, if they did.
-    """
-    return {
-        "place": place,
-        "terminated": is_last and episode.terminated,
-        "truncated": is_last and episode.truncated,
-        "unselected": branching is None or branching.is_unselected(episode, place),
-    }
 
 
 def _turn_record(
@@ -283,7 +273,7 @@ def _turn_record(
     columns: Collection[str],
     fields: Mapping[str, Any],
     spans: SpanFunction | None,
-) -> Iterator[TurnRecord]:
+) -> TurnRecord:
     """The record of a turn, without what the game's state tells.
 
     Args:
@@ -295,7 +285,7 @@ def _turn_record(
     """
     if not turn.token_ids or turn.prompt_ids is None:
         raise ValueError(f"a learner's turn has no tokens: {turn.reply[:60]!r}")
-    yield TurnRecord(
+    return TurnRecord(
         seed=episode.seed,
         seat=turn.seat,
         rewards=turn.rewards,
@@ -315,9 +305,10 @@ def _call_records(
     columns: Collection[str],
     fields: Mapping[str, Any],
     spans: SpanFunction | None,
-) -> Iterator[TurnRecord]:
+) -> list[TurnRecord]:
     """The records of a turn's generations; arguments as for `_turn_record`."""
     calls = _spoken_calls(turn)
+    records: list[TurnRecord] = []
     for number, call in enumerate(calls):
         generation, is_last = turn.generations[call], call == calls[-1]
         call_turn = replace(
@@ -339,9 +330,10 @@ def _call_records(
             "call": call,
             "role": generation.role,
         }
-        yield from _turn_record(
-            episode, call_turn, columns, {**fields, **call_fields}, spans
+        records.append(
+            _turn_record(episode, call_turn, columns, {**fields, **call_fields}, spans)
         )
+    return records
 
 
 def _with_state(
@@ -423,8 +415,12 @@ def _token_columns(
     turn: Turn, columns: Collection[str], spans: SpanFunction | None
 ) -> dict[str, Sequence[float]]:
     columns_by_name: dict[str, Sequence[float]] = {}
-    for name, values in (("entropy", turn.entropies), ("logprob", turn.logprobs)):
-        if f"tokens.{name}" in columns:
+    token_values = (
+        ("entropy", "tokens.entropy", turn.entropies),
+        ("logprob", "tokens.logprob", turn.logprobs),
+    )
+    for name, column, values in token_values:
+        if column in columns:
             if values is None:
                 raise ValueError(f"a learner's turn has no {name}: {turn.reply[:60]!r}")
             columns_by_name[name] = values
