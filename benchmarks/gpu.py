@@ -366,7 +366,7 @@ def _scored_in(
     from transformers import AutoModelForCausalLM
 
     from arena_trainers.train.score.blocks import block_inputs
-    from arena_trainers.train.score.forward import plain_scores
+    from arena_trainers.train.score.heads import plain_scores
     from arena_trainers.train.score.packing import (
         joined_replies,
         model_inputs,
