@@ -75,8 +75,8 @@ def run_status(folder: Path, now: float | None = None) -> RunStatus:
     seconds_left = None
     if has_ended:
         seconds_left = 0.0
-    elif is_number(left := latest.get("seconds_left")):  # as the run itself prints it
-        seconds_left = max(left - (now - log_time), 0.0)
+    elif is_number(latest.get("seconds_left")):  # as the run itself prints it
+        seconds_left = max(float(latest["seconds_left"]) - (now - log_time), 0.0)
     elif step and max_steps is not None and config_file.is_file():
         # a run writes its configuration when it starts, also when it goes on
         seconds_per_step = max(log_time - config_file.stat().st_mtime, 0.0) / step
