@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -416,6 +417,60 @@ def test_groups_whose_likelier_answer_is_wrong_have_slopes_of_their_own():
     """With one slope for all groups the noise is above 1 + 0.96 · 15 / 2."""
     turns, exact = wrong_rounds(0, 0.4)
     assert noise(turns, exact) < 5
+
+
+def lengths_by_play(seed, groups=4, size=4):
+    """float[N, 6] of two seats that play a number of turns: reward, episode, seat, turn, group, surprise."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for episode, seat in itertools.product(range(groups * size), range(2)):
+        for turn in range(min(rng.geometric(0.3), 6)):
+            surprise = rng.choice([-1.5, 0.5, 1.0])
+            reward = 0.8 * surprise + 0.3 * rng.normal()
+            rows.append([reward, episode, seat, turn, episode // size, surprise])
+    return np.array(rows)
+
+
+def credit_of_rows(rows, estimator):
+    columns = dict(
+        zip(("episode", "seat", "turn", "group"), rows.T[1:5].astype(int), strict=True)
+    )
+    zeros = np.zeros(len(rows), int)
+    tokens = {"logprob": rows[:, 5] - ENTROPY, "entropy": np.full(len(rows), ENTROPY)}
+    turns = TurnBatch(
+        rows[:, 0], game=zeros, num_tokens=zeros + 1, tokens=tokens, **columns
+    )
+    return estimate(estimator, turns).advantage
+
+
+@pytest.mark.parametrize("estimator", ["control_variates", with_slopes])
+def test_of_its_own_episode_a_turn_sees_only_the_return_and_surprise(estimator):
+    """In batches that are too large to be enumerated. What comes later has no effect on a baseline:
+    not its rewards, nor how long it goes on; surprise has a linear one, so that its mean is 0."""
+    rows = lengths_by_play(0)
+    before = credit_of_rows(rows, estimator)
+    for episode in (0, 7, 15):
+        mine, other = (
+            np.flatnonzero((rows[:, 1] == episode) & (rows[:, 2] == seat))
+            for seat in (0, 1)
+        )
+        paid, first, second = rows.copy(), rows.copy(), rows.copy()
+        paid[mine[-1], 0] += 10
+        first[[mine[-1], other[-1]], 5] += 1
+        second[[mine[-1], other[-1]], 5] += 2
+        longer = np.insert(
+            rows,
+            mine[-1] + 1,
+            rows[mine[-1]] * [0, 1, 1, 1, 1, 0] + [0, 0, 0, 1, 0, 0],
+            axis=0,
+        )
+        close = partial(np.testing.assert_allclose, rtol=0, atol=1e-10)
+        close((credit_of_rows(paid, estimator) - before)[mine], 10)
+        close(credit_of_rows(longer, estimator)[mine], before[mine])
+        one, two = (
+            credit_of_rows(more, estimator) - before for more in (first, second)
+        )
+        close(two[mine], 2 * one[mine])
 
 
 def test_a_long_thought_does_not_drown_the_choice():
