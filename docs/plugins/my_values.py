@@ -17,6 +17,7 @@ class Material:
     """The seat's return so far."""
 
     seconds = 0.0
+    num_alternatives = None  # of a deal: all are averaged
 
     def __init__(self, game, seat, opponent):
         self.game, self.seat = game, seat
