@@ -32,7 +32,8 @@ def choice_bias(episodes: Episodes, game: AnyGame, seat: int) -> Estimates:
 
     Of positions 0 to 7, and of the last one. In the game's order a bias may be a merit of the
     action: compare with the solver. With the prompt option `shuffle` the order carries no hint, so
-    a bias is caused by the position. Turns with one legal action do not count.
+    a bias is caused by the position; in the game `labels:SEED(game)` the letter carries none
+    either, and a bias is caused by letter or position. Turns with one legal action do not count.
     """
 
     def place(
@@ -43,11 +44,9 @@ def choice_bias(episodes: Episodes, game: AnyGame, seat: int) -> Estimates:
         text = turn.action
         if not isinstance(text, str):
             text = game.action_text(state, text)
-        texts = list(turn.legal)
-        if shuffle:
-            observation = game.observe(state, seat)
-            actions, _ = listed_actions(game, state, observation, shuffle, seed)
-            texts = [game.action_text(state, action) for action in actions]
+        observation = game.observe(state, seat) if shuffle else ""
+        actions, _ = listed_actions(game, state, observation, shuffle, seed)
+        texts = [game.action_text(state, action) for action in actions]
         if text not in texts:  # an utterance of its own
             return None
         return texts.index(text), len(texts)

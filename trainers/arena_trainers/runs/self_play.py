@@ -74,12 +74,12 @@ from arena_trainers.runs.start import (
     make_start,
 )
 from arena_trainers.terminal import Console
-from arena_trainers.train.checkpoint import describe
 from arena_trainers.train.columns import load_functions
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.prepared import prepare_games
 from arena_trainers.train.rollout.reward_columns import check_reward_models
+from arena_trainers.train.schedule import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, Policy
 from arena_wrappers.policies.agents import agent_of
@@ -319,17 +319,19 @@ class SelfPlayRun(Run):
             for meter in self.meters:
                 episodes.append(meter.measure("after self-play", policy, scores))
                 scores = None
+            outcomes = [meter.outcome(policy) for meter in self.meters]
             with raised_everywhere():
                 if self.is_main:
-                    self._finish(episodes)
+                    self._finish(episodes, outcomes)
                     self.push()
 
-    def _finish(self, episodes: list[list[Episode]]) -> None:
-        """Evaluates against others; writes and shows the results."""
-        policy, args, late = self.trainer.matching.learner, self.args, None
+    def _finish(
+        self, episodes: list[list[Episode]], outcomes: list[GameOutcome]
+    ) -> None:
+        """Writes and shows the results."""
+        args, late = self.args, None
         if self.nash_conv_callback is not None:
             late = self.nash_conv_callback.last_quarter_mean()
-        outcomes = [meter.outcome(policy) for meter in self.meters]
         self.results = {
             **results_of(outcomes, late),
             "episodes_per_second": self.speed,

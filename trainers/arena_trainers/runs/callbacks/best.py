@@ -196,9 +196,9 @@ def finish_swap(folder: Path) -> None:
     `best.json` is the last file of a model, so a folder that has it is complete. A run that
     was killed at any line of this function finishes it when it resumes.
     """
-    best, part, old = (
-        folder / name for name in (BEST_FOLDER, partial_name(BEST_FOLDER), "best.old")
-    )
+    best = folder / BEST_FOLDER
+    part = folder / partial_name(BEST_FOLDER)
+    old = folder / "best.old"
     if (part / BEST_FILE).is_file():
         shutil.rmtree(old, ignore_errors=True)
         if best.exists():
