@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from night_page import write_page
 
 import night_measures
 from arena_trainers.cli.errors import usage_errors
-from arena_wrappers import Policy
+from arena_trainers.lm import LMPolicy
 from comparing import Runs, Task, add, kept_runs, read, run_script, tell_outdated, write
+from night_page import write_page
 from night_runs import (
     CPU_SECONDS,
     HISTORY,
@@ -134,7 +134,7 @@ def do(place: Place, task: Task) -> dict[str, Any]:
 
 
 @lru_cache(1)
-def policy_at(place: Place, name: str) -> Policy:
+def policy_at(place: Place, name: str) -> LMPolicy:
     """The policy of a finished start or run."""
     if name == START:
         start(place)

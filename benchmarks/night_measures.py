@@ -6,6 +6,7 @@ from arena_envs import make
 from arena_eval import evaluate
 from arena_eval.exploit import exploitability
 from arena_eval.result_rows import ResultRow
+from arena_trainers.lm import LMPolicy
 from arena_wrappers import Policy, make_policy
 from night_settings import FIRST_DEAL, MEASURED, Measured
 
@@ -13,7 +14,7 @@ BLIND_DEALS = 400  # of policies that read no prompt; they cost little
 NUM_DEALS_A_SEED = 1000  # between the first deals of two seeds
 
 
-def measured(policy: Policy, game: str, seed: int) -> dict[str, Any]:
+def measured(policy: LMPolicy, game: str, seed: int) -> dict[str, Any]:
     """The return of a model in a game, with its interval over deals, legality, and NashConv.
 
     Args:

@@ -60,8 +60,10 @@ COMMITTED = Path(__file__).parent / "night" / "adapters"
 HISTORY = "history.json"  # of a finished run: what the trainer logged
 NASH_CONV = "night/nash_conv"
 CPU_SECONDS = "night/cpu_seconds"  # of the process since it began or went on
-LOGGED = ("step", "step_time", "loss", "kl", "arena/legal_rate", "arena/reply_tokens")
-LOGGED += ("arena/sampling_gap/mean",)
+LOGGED = {
+    *("step", "step_time", "loss", "kl", "arena/legal_rate", "arena/reply_tokens"),
+    "arena/sampling_gap/mean",
+}
 SCORED_AT_ONCE = 32  # rows
 
 
@@ -120,7 +122,7 @@ def start(place: Place) -> Path:
     if folder := place.adapter(START):
         return folder
     peft = import_extra("peft", "train")
-    model = AutoModelForCausalLM.from_pretrained(place.base_folder, dtype=DTYPE)
+    model: Any = AutoModelForCausalLM.from_pretrained(place.base_folder, dtype=DTYPE)
     model.to(place.device)
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(place.base_folder)
