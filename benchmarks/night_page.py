@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from arena_envs.extras import import_extra
 from comparing import Runs, draw_band, interval, paired_difference, table
@@ -292,6 +293,43 @@ def picture(runs: Runs, stage: str) -> list[str]:
     if not has_curves(runs, stage):
         return []
     return [f"![NashConv and legal replies by step](images/{PICTURES[stage]})"]
+
+
+def so_far(runs: Runs) -> list[str]:
+    """What the runs of five games that have stopped learnt so far."""
+    parts = ["No run has ended yet: the same command goes on, a few CPU hours a run."]
+    total = STAGES["mixed"].options["max_steps"]
+    for variant, by_seed in runs.get("mixed", {}).items():
+        for seed, cell in by_seed.items():
+            if not variant.endswith("so far"):
+                continue
+            rows = []
+            for game, after in cell["games"].items():
+                before = runs.get("start", {}).get(game, {}).get(seed, {})
+                rows.append([MEASURED[game].title, of_deals(before), of_deals(after)])
+                for text, key in (("NashConv", "nash_conv"), ("legal", "legal")):
+                    if key in after:
+                        numbers = [
+                            f"{c[key]:.3f}" if key in c else "-"
+                            for c in (before, after)
+                        ]
+                        rows.append([f"{MEASURED[game].title}, {text}", *numbers])
+            head = ["game", "start", f"after {cell['step']} steps"]
+            parts += [
+                f"`{variant.partition(' ')[0]}`, seed {seed}, after {cell['step']} of {total} steps; ± is "
+                "half the 95 % interval over deals,\nwhich leaves out how runs differ:",
+                table(head, rows).strip(),
+            ]
+    return parts
+
+
+def of_deals(cell: Mapping[str, Any]) -> str:
+    """A return with half its interval over deals."""
+    if not cell:
+        return "-"
+    if cell["is_exact"]:
+        return f"{cell['return']:z.3f} exactly"
+    return f"{cell['return']:z.3f} ± {(cell['high'] - cell['low']) / 2:.3f}"
 
 
 def has_curves(runs: Runs, stage: str) -> bool:

@@ -108,6 +108,11 @@ class Place:
                 return folder
         return None
 
+    def checkpoint(self, name: str) -> Path | None:
+        """The newest checkpoint of a run."""
+        folders = (self.runs / name).glob("checkpoint-*")
+        return max(folders, key=step_of, default=None)
+
 
 START = "start"  # all runs share it
 
@@ -212,7 +217,7 @@ def run(place: Place, stage: str, credit: str, seed: int) -> Path:
     trainer.remove_callback(PrinterCallback)
     watch = _Watch(place, trainer, tokenizer, name, STAGES[stage].every)
     trainer.add_callback(watch)
-    saved = max(parent.glob("checkpoint-*"), key=step_of, default=None)
+    saved = place.checkpoint(name)
     trainer.train(resume_from_checkpoint=saved and str(saved))
     if trainer.state.global_step < args.max_steps:
         raise TimeIsUp
