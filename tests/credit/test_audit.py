@@ -84,7 +84,7 @@ def test_the_signatures_give_one_verdict_for_one_estimator():
         return credit.estimate("rloo", turns)
 
     for function, signature in ((as_verl, "verl"), (as_turns, "turns")):
-        assert audit(function, signature, games=["three_seats"]).worst == "exact"
+        assert audit(function, signature, games=["signal"]).worst == "exact"
 
 
 def test_what_fails_is_a_finding():
