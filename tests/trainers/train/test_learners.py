@@ -394,6 +394,7 @@ def test_a_past_self_plays_each_role_with_the_weights_of_then(make, roles):
         KUHN, KUHN.apply(KUHN.apply(KUHN.initial_state(), 0), 1), SHORT
     )
     options = {"opponents": PAST, "max_steps": 2, "learning_rate": 0.05}
+    options |= {"credit": "gae", "critic": "features"}  # it reads no model
     trainer = make(roles, **options)
 
     def replies(player):
