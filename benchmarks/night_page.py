@@ -146,7 +146,8 @@ def kuhn_table(runs: Runs) -> str:
 
 def kuhn_verdict(runs: Runs) -> str:
     """Which credits changed NashConv, by their intervals, and how they compare."""
-    lower, unclear = [], []
+    lower: list[str] = []
+    unclear: list[str] = []
     lasts: dict[str, dict[int, float]] = {}
     for credit in STAGES["kuhn"].credits:
         curves = nash_conv_curves(runs, "kuhn", credit)
