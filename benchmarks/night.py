@@ -23,7 +23,7 @@ import typer
 
 import night_measures
 from arena_trainers.cli.errors import usage_errors
-from arena_wrappers import Policy
+from arena_trainers.lm import LMPolicy
 from comparing import Runs, Task, add, kept_runs, read, run_script, tell_outdated, write
 from night_page import write_page
 from night_runs import (
@@ -37,6 +37,7 @@ from night_runs import (
     prepare_process,
     run,
     run_name,
+    shown,
     start,
 )
 from night_settings import (
@@ -56,7 +57,7 @@ from night_settings import (
 
 DOCS = Path(__file__).parents[1] / "docs"
 DATA = "self-play-night.json"
-BLIND, CURVE = "blind", "curve"
+BLIND, CURVE, SO_FAR = "blind", "curve", "so far"
 NUM_SEEDS = 3
 # Runs in the order of work: stage, credit, seed.
 ORDER = [
@@ -96,6 +97,8 @@ def made_with() -> dict[str, Any]:
     for stage in STAGES.values():
         for credit in stage.credits:
             variants[f"{credit} {CURVE}"] = {}
+            trained = {game: games[game] for game in TRAINED if game in stage.measured}
+            variants[f"{credit} {SO_FAR}"] = trained
             variants |= {f"{credit} {game}": games[game] for game in stage.measured}
     return {"first_deal": FIRST_DEAL, "settings": settings, "variants": variants}
 
@@ -134,7 +137,7 @@ def do(place: Place, task: Task) -> dict[str, Any]:
 
 
 @lru_cache(1)
-def policy_at(place: Place, name: str) -> Policy:
+def policy_at(place: Place, name: str) -> LMPolicy:
     """The policy of a finished start or run."""
     if name == START:
         start(place)
@@ -167,6 +170,30 @@ def curve(history: list[dict[str, Any]]) -> dict[str, Any]:
     return values
 
 
+def so_far(place: Place, runs: Runs, path: Path, made: dict[str, Any]) -> None:
+    """Adds what the newest checkpoint of each unfinished run has learnt, in the trained games.
+
+    Its adapter is measured as it is, in float32; finished ones are measured in bfloat16, as saved.
+    """
+    for stage, credit, seed in ORDER:
+        folder = place.checkpoint(run_name(stage, credit, seed))
+        if folder is None or seed in runs.get(stage, {}).get(f"{credit} {CURVE}", {}):
+            continue
+        began = time.process_time()
+        state = json.loads((folder / "trainer_state.json").read_text())
+        policy = policy_of(place, folder)
+        games = [game for game in TRAINED if game in STAGES[stage].measured]
+        cell: dict[str, Any] = {
+            "step": state["global_step"],
+            "curve": curve(shown(state["log_history"])),
+            "games": {g: night_measures.measured(policy, g, seed) for g in games},
+            "cpu_seconds": round(time.process_time() - began, 1),
+            "versions": versions(),
+        }
+        add(runs, (stage, f"{credit} {SO_FAR}", seed), cell)
+        write(path, runs, made)
+
+
 def versions() -> dict[str, str]:
     """Of Python and of the packages that decide the numbers."""
     return {"python": platform.python_version(), **{p: version(p) for p in PACKAGES}}
@@ -174,13 +201,17 @@ def versions() -> dict[str, str]:
 
 def again(place: Place, runs: Runs, name: str) -> None:
     """Measures a cell again, and says what the file has."""
-    stage, _, cell = name.partition("/")
-    variant, _, seed = cell.rpartition("/")
-    stored = runs.get(stage, {}).get(variant, {}).get(int(seed or -1))
-    if stored is None or variant.endswith(CURVE):
-        names = [f"{s}/{v}/{n}" for s in runs for v in runs[s] for n in runs[s][v]]
-        raise ValueError(f"want a measured cell, one of {names}, got {name!r}")
-    values = do(place, (stage, variant, int(seed)))
+    measured = {
+        f"{stage}/{variant}/{seed}": (stage, variant, seed)
+        for stage, variants in runs.items()
+        for variant, seeds in variants.items()
+        for seed in seeds
+        if not variant.endswith((CURVE, SO_FAR))
+    }
+    if name not in measured:
+        raise ValueError(f"want a measured cell, one of {[*measured]}, got {name!r}")
+    stage, variant, seed = measured[name]
+    values, stored = do(place, measured[name]), runs[stage][variant][seed]
     for key, value in values.items():
         typer.echo(f"{key}: {value}; in the file {stored[key]}")
 
@@ -198,6 +229,12 @@ def main(
     cell: Annotated[
         str, typer.Option("--again", metavar="STAGE/CELL/SEED", help="Measures it.")
     ] = "",
+    unfinished: Annotated[
+        bool,
+        typer.Option(
+            "--so-far", help="Measures checkpoints of runs that have stopped."
+        ),
+    ] = False,
     device: Annotated[
         str, typer.Option(help="cpu, or cuda: one seed of each run.")
     ] = "cpu",
@@ -217,6 +254,8 @@ def main(
         with usage_errors():
             again(place, runs, cell)
         return
+    if unfinished:
+        so_far(place, runs, path, made)
     todo = [t for t in tasks() if t[2] not in runs.get(t[0], {}).get(t[1], {})]
     if device != "cpu":
         todo = [task for task in todo if task[2] == 0]

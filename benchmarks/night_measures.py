@@ -3,9 +3,11 @@
 from typing import Any
 
 from arena_envs import make
+from arena_envs.solvers import nash_conv
 from arena_eval import evaluate
-from arena_eval.exploit import exploitability
+from arena_eval.exploit import Scores, exploitability, tabular
 from arena_eval.result_rows import ResultRow
+from arena_trainers.lm import LMPolicy
 from arena_wrappers import Policy, make_policy
 from night_settings import FIRST_DEAL, MEASURED, Measured
 
@@ -13,7 +15,7 @@ BLIND_DEALS = 400  # of policies that read no prompt; they cost little
 NUM_DEALS_A_SEED = 1000  # between the first deals of two seeds
 
 
-def measured(policy: Policy, game: str, seed: int) -> dict[str, Any]:
+def measured(policy: LMPolicy, game: str, seed: int) -> dict[str, Any]:
     """The return of a model in a game, with its interval over deals, legality, and NashConv.
 
     Args:
@@ -22,15 +24,30 @@ def measured(policy: Policy, game: str, seed: int) -> dict[str, Any]:
         seed: chooses the deals.
     """
     setting = MEASURED[game]
-    (row,) = _rows(policy, setting, seed, setting.deals, baselines=False)
-    values = _values(row)
-    values["legal"] = 1 - sum(row.invalid.values())
-    if setting.nash_conv:
-        # disguised games are read like others, and have the tree of the plain one
-        result = exploitability(policy, make(setting.game, **setting.params).game)
-        values["nash_conv"] = result.nash_conv
-        values["illegal_mass"] = result.illegal_mass
-    return values
+    if not setting.nash_conv:
+        (row,) = _rows(Player(policy), setting, seed, setting.deals, baselines=False)
+        return {**_values(row), "legal": 1 - sum(row.invalid.values())}
+    rules = make(setting.game, **setting.params).game
+    scores = tabular(policy, rules)
+    (row,) = _rows(policy, setting, seed, setting.deals, scores=scores, baselines=False)
+    table, illegal = scores
+    return {
+        **_values(row),
+        "legal": 1 - sum(row.invalid.values()),
+        "nash_conv": nash_conv(rules, table),
+        "illegal_mass": sum(illegal) / len(illegal),
+    }
+
+
+class Player:
+    """A model that replies, and scores nothing.
+
+    Else `evaluate` asks it for its probabilities in each of up to 1,000 information states, which costs
+    minutes where play costs seconds.
+    """
+
+    def __init__(self, policy: LMPolicy) -> None:
+        self.name, self.prompt, self.act = policy.name, policy.prompt, policy.act
 
 
 def blind(game: str) -> dict[str, dict[str, Any]]:
@@ -52,7 +69,13 @@ def blind(game: str) -> dict[str, dict[str, Any]]:
 
 
 def _rows(
-    policy: Policy, setting: Measured, seed: int, num_deals: int, baselines: bool
+    policy: Policy,
+    setting: Measured,
+    seed: int,
+    num_deals: int,
+    *,
+    baselines: bool,
+    scores: Scores | None = None,
 ) -> list[ResultRow]:
     """The rows of all seats together."""
     env = make(setting.game, **setting.params)
@@ -63,10 +86,11 @@ def _rows(
         num_deals,
         seed=FIRST_DEAL + NUM_DEALS_A_SEED * seed,
         baselines=baselines,
+        scores=scores,
         on_error="raise",
     )
-    alone = env.game.num_players == 1 or setting.opponent == "self"
-    return [row for row in evaluation.rows if alone or row.seat == "all"]
+    seat = 0 if env.game.num_players == 1 else "all"
+    return [row for row in evaluation.rows if row.seat == seat]
 
 
 def _values(row: ResultRow) -> dict[str, Any]:

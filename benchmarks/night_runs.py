@@ -60,8 +60,10 @@ COMMITTED = Path(__file__).parent / "night" / "adapters"
 HISTORY = "history.json"  # of a finished run: what the trainer logged
 NASH_CONV = "night/nash_conv"
 CPU_SECONDS = "night/cpu_seconds"  # of the process since it began or went on
-LOGGED = ("step", "step_time", "loss", "kl", "arena/legal_rate", "arena/reply_tokens")
-LOGGED += ("arena/sampling_gap/mean",)
+LOGGED = {
+    *("step", "step_time", "loss", "kl", "arena/legal_rate", "arena/reply_tokens"),
+    "arena/sampling_gap/mean",
+}
 SCORED_AT_ONCE = 32  # rows
 
 
@@ -106,6 +108,11 @@ class Place:
                 return folder
         return None
 
+    def checkpoint(self, name: str) -> Path | None:
+        """The newest checkpoint of a run."""
+        folders = (self.runs / name).glob("checkpoint-*")
+        return max(folders, key=step_of, default=None)
+
 
 START = "start"  # all runs share it
 
@@ -120,7 +127,7 @@ def start(place: Place) -> Path:
     if folder := place.adapter(START):
         return folder
     peft = import_extra("peft", "train")
-    model = AutoModelForCausalLM.from_pretrained(place.base_folder, dtype=DTYPE)
+    model: Any = AutoModelForCausalLM.from_pretrained(place.base_folder, dtype=DTYPE)
     model.to(place.device)
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(place.base_folder)
@@ -210,7 +217,7 @@ def run(place: Place, stage: str, credit: str, seed: int) -> Path:
     trainer.remove_callback(PrinterCallback)
     watch = _Watch(place, trainer, tokenizer, name, STAGES[stage].every)
     trainer.add_callback(watch)
-    saved = max(parent.glob("checkpoint-*"), key=step_of, default=None)
+    saved = place.checkpoint(name)
     trainer.train(resume_from_checkpoint=saved and str(saved))
     if trainer.state.global_step < args.max_steps:
         raise TimeIsUp

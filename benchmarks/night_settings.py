@@ -142,7 +142,7 @@ class Stage:
 DEFAULT, GRPO = "control_variates", "episode"
 STAGES = {
     "kuhn": Stage(
-        "Kuhn poker alone, as in prime-rl",
+        "Kuhn poker alone",
         {
             "games": ["kuhn_poker"],
             "beta": 0.5,

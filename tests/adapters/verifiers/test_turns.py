@@ -55,6 +55,8 @@ class Guess(vf.Env[GuessConfig]):
             while not segment.terminated:
                 if segment.last_reply == "fail":
                     raise RuntimeError("their fault")
+                while segment.last_reply == "loop":
+                    await chat.turn("\\ud800<|im_end|>")
                 guess = int(segment.last_reply) if segment.last_reply.isdigit() else -1
                 if guess == target or not segment.last_reply.isdigit():
                     found = 0.75 * (guess == target)
@@ -109,6 +111,12 @@ def test_what_a_reply_makes_of_their_code_is_no_fault_of_ours(taskset):
     game = make_game(TURNS, taskset=taskset, limit=0.5)
     state = game.apply(game.initial_state(), 0)
     assert game.returns(game.apply(state, game.parse(state, "say: fail"))) == (0.0,)
+    state = game.apply(state, game.parse(state, "say: loop"))
+    game.observe(state, 0).encode()  # no half of a surrogate pair
+    for _ in range(9):
+        state = game.apply(state, game.parse(state, "say: again"))
+    assert game.returns(state) == (0.0,)
+    state = game.apply(game.initial_state(), 0)
     for text in ("hang", "sleep"):
         start = time.monotonic()
         with pytest.raises(

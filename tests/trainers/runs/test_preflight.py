@@ -59,7 +59,7 @@ REFUSED = [
         "agent 'planner_worker' does not support critic 'exact'",
     ),
     (
-        ["--columns", "{value: 'no:such'}", "--agent", "planner_worker"],
+        ["--columns", "{value: {reward: no}}", "--agent", "planner_worker"],
         "agent 'planner_worker' does not support columns 'value'",
     ),
     (

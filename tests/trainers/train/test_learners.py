@@ -106,6 +106,7 @@ def test_each_row_trains_the_adapter_of_its_role(make, generated):
             torch.testing.assert_close(grad, p.grad, atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_small_chunks_have_the_gradient_of_one(make, generated, monkeypatch):
     """Chunks that run again in the backward pass run with their own adapter."""
     found = []
@@ -136,6 +137,7 @@ def no_credit_for(role):
     return Trainer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "roles", [TWO, pytest.param(WHOLE, marks=pytest.mark.slow)], ids=["lora", "whole"]
 )
@@ -180,6 +182,7 @@ def test_learners_take_turns(make):
 SEQUENTIAL = {"update": "sequential", "num_iterations": 2}
 
 
+@pytest.mark.slow
 def test_sequential_weighs_a_move_by_the_change_of_its_plan(make, generated):
     """The worker's gradient is that of -f A log p by hand, f = new / old probability of the plan."""
     trainer = make(TWO, **SEQUENTIAL)
@@ -276,6 +279,7 @@ def test_seats_have_adapters_of_their_own(make):
     assert {row.learner for row in trainer._rows} == {0}
 
 
+@pytest.mark.slow
 def test_a_learner_has_its_own_learning_rate_and_kl_weight(make):
     own = {"lora_r": 2, "learning_rate": 0.5, "beta": 0.2}
     trainer = make({"planner": {"lora_r": 4}, "worker": own}, max_steps=1)
@@ -313,6 +317,7 @@ def test_a_resumed_run_is_the_unbroken_one(make, tmp_path, roles):
         assert same(weights_of(unbroken, name), weights_of(resumed, name))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_rank_names_the_learner(make, tmp_path):
     options = {"save_strategy": "steps", "save_steps": 1}
     make(TWO, **options).train()
@@ -389,6 +394,7 @@ def test_a_past_self_plays_each_role_with_the_weights_of_then(make, roles):
         KUHN, KUHN.apply(KUHN.apply(KUHN.initial_state(), 0), 1), SHORT
     )
     options = {"opponents": PAST, "max_steps": 2, "learning_rate": 0.05}
+    options |= {"credit": "gae", "critic": "features"}  # it reads no model
     trainer = make(roles, **options)
 
     def replies(player):

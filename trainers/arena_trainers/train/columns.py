@@ -149,11 +149,11 @@ def supplied_by(
     return values
 
 
-def pays_calls(function: Supplier) -> bool:
-    """Whether a column has a value of its own for each call of a turn."""
-    if isinstance(function, RewardColumn):
-        return False
-    return reads_calls(function.function if isinstance(function, Part) else function)
+def pays_calls(function: object) -> bool:
+    """Whether a column has a value of its own for each call of a turn; what names it has none."""
+    if isinstance(function, Part):
+        return reads_calls(function.function)
+    return callable(function) and reads_calls(function)
 
 
 def supplied_by_calls(

@@ -93,8 +93,12 @@ def _current(setup: Setup) -> str | None:
 
 def _values(setup: Setup) -> str | None:
     suppliers = setup.suppliers
-    of_turns = (n for n in VALUES if n in suppliers and not pays_calls(suppliers[n]))
-    return next((f"columns {name!r}" for name in of_turns), None)
+    for name in VALUES:
+        # what is named by a text is checked when it is imported
+        known = name in suppliers and not isinstance(suppliers[name], str)
+        if known and not pays_calls(suppliers[name]):
+            return f"columns {name!r}"
+    return None
 
 
 def _scores(setup: Setup) -> str | None:

@@ -351,7 +351,7 @@ class _Interaction:
     def __init__(self, agent: _Agent, task: Any) -> None:
         self.agent, self.task = agent, task
         self.trace = new_trace(task)
-        self._is_begun = False
+        self._is_begun = self._is_over = False
 
     async def turn(self, message: Any = None) -> Any:
         texts = [] if message is None else [_text_of(message)]
@@ -360,8 +360,13 @@ class _Interaction:
             texts = [data.system_prompt or "", data.prompt_text, *texts]
         self._is_begun = True
         text = "\n\n".join(part for part in texts if part)
+        # half a surrogate pair cannot be written to a record
+        text = text.encode("utf-8", "replace").decode("utf-8")
         agent, number = self.agent, len(self.agent.messages)
+        if self._is_over:  # as theirs, so that no loop goes on
+            raise RuntimeError("the exchange is over")
         if number >= agent.max_replies:
+            self._is_over = True
             return Segment(messages=[], terminated=True)
         agent.messages.append(text)
         self._add("user", text)
