@@ -77,6 +77,47 @@ def classic(name: str, **params: Any) -> Episode:
     return agent_loop(module.env(**params))
 
 
+def openspiel(name: str, **params: Any) -> Episode:
+    """Episodes of OpenSpiel's C++; the tensor and the mask of the seat to move, without a text."""
+    import pyspiel
+
+    game = pyspiel.load_game(name, params)
+
+    def play(rng: random.Random) -> int:
+        num_steps = 0
+        state = game.new_initial_state()
+        while not state.is_terminal():
+            if state.is_chance_node():
+                outcomes, chances = zip(*state.chance_outcomes(), strict=True)
+                state.apply_action(rng.choices(outcomes, chances)[0])
+                continue
+            state.observation_tensor()
+            state.legal_actions_mask()
+            legal = state.legal_actions()
+            state.apply_action(legal[int(rng.random() * len(legal))])
+            num_steps += 1
+        return num_steps
+
+    return play
+
+
+def rlcard(name: str) -> Episode:
+    """Episodes of RLCard, without PettingZoo around it."""
+    make: Any = importlib.import_module("rlcard").make
+    env = make(name)
+
+    def play(rng: random.Random) -> int:
+        num_steps = 0
+        state, _ = env.reset()
+        while not env.is_over():
+            legal = [*state["legal_actions"]]
+            state, _ = env.step(legal[int(rng.random() * len(legal))])
+            num_steps += 1
+        return num_steps
+
+    return play
+
+
 def textarena_tic_tac_toe() -> Episode:
     def legal(state: Any) -> list[str]:
         cells = [cell for row in state["board"] for cell in row]
@@ -237,13 +278,18 @@ MINI_HANABI = {
 
 ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("tic-tac-toe", "arena-envs"): partial(arena, "tic_tac_toe"),
+    ("tic-tac-toe", "OpenSpiel, C++"): partial(openspiel, "tic_tac_toe"),
     ("tic-tac-toe", "PettingZoo classic"): lambda: classic("tictactoe_v3"),
     ("tic-tac-toe", "TextArena"): textarena_tic_tac_toe,
     ("Kuhn poker", "arena-envs"): partial(arena, "kuhn_poker"),
+    ("Kuhn poker", "OpenSpiel, C++"): partial(openspiel, "kuhn_poker"),
     ("Kuhn poker", "TextArena"): textarena_kuhn_poker,
     ("Hanabi", "arena-envs"): partial(arena, "hanabi"),
+    ("Hanabi", "OpenSpiel, C++"): partial(openspiel, "hanabi"),
     ("Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5"),
     ("Leduc poker", "arena-envs"): partial(arena, "leduc_poker"),
+    ("Leduc poker", "OpenSpiel, C++"): partial(openspiel, "leduc_poker"),
+    ("Leduc poker", "RLCard"): partial(rlcard, "leduc-holdem"),
     ("Leduc poker", "PettingZoo classic"): lambda: classic("leduc_holdem_v4"),
     ("limit hold'em", "arena-envs"): partial(arena, "limit_holdem"),
     ("limit hold'em", "PettingZoo classic"): lambda: classic("texas_holdem_v4"),
@@ -251,9 +297,14 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("liar's dice", "TextArena"): textarena_liars_dice,
     ("dots and boxes", "arena-envs"): partial(arena, "dots_and_boxes"),
     ("Hex 11x11", "arena-envs"): partial(arena, "hex"),
+    ("Hex 11x11", "OpenSpiel, C++"): partial(openspiel, "hex", board_size=11),
     ("chess", "arena-envs"): partial(arena, "chess"),
+    ("chess", "OpenSpiel, C++"): partial(openspiel, "chess"),
     ("chess", "PettingZoo classic"): lambda: classic("chess_v6"),
     ("Nim", "arena-envs"): partial(arena, "nim", **NIM),
+    ("Nim", "OpenSpiel, C++"): partial(
+        openspiel, "nim", pile_sizes="3;4;5", is_misere=False
+    ),
     ("Nim", "TextArena"): textarena_nim,
     ("iterated prisoner's dilemma", "arena-envs"): partial(
         arena, "iterated_prisoners_dilemma"
@@ -267,11 +318,14 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
         "PettingZoo classic",
     ): classic_rock_paper_scissors,
     ("Mini Hanabi", "arena-envs"): partial(arena, "mini_hanabi"),
+    ("Mini Hanabi", "OpenSpiel, C++"): partial(openspiel, "hanabi", **MINI_HANABI),
     ("Mini Hanabi", "PettingZoo classic"): lambda: classic("hanabi_v5", **MINI_HANABI),
     ("Connect Four", "arena-envs"): partial(arena, "connect_four"),
+    ("Connect Four", "OpenSpiel, C++"): partial(openspiel, "connect_four"),
     ("Connect Four", "PettingZoo classic"): lambda: classic("connect_four_v3"),
     ("Connect Four", "TextArena"): textarena_connect_four,
     ("Breakthrough", "arena-envs"): partial(arena, "breakthrough"),
+    ("Breakthrough", "OpenSpiel, C++"): partial(openspiel, "breakthrough"),
     ("Breakthrough", "TextArena"): textarena_breakthrough,
     ("Goofspiel, 13 cards", "arena-envs"): partial(arena, "goofspiel", num_cards=13),
     ("Goofspiel, 13 cards", "TextArena"): textarena_goofspiel,
@@ -282,12 +336,15 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Battleship 10x10", "arena-envs"): partial(arena, "battleship", **BATTLESHIP),
     ("Battleship 10x10", "TextArena"): textarena_battleship,
     ("Othello", "arena-envs"): partial(arena, "othello"),
+    ("Othello", "OpenSpiel, C++"): partial(openspiel, "othello"),
     ("Othello", "TextArena"): textarena_othello,
 }
 MODULES = {
     "arena-envs": "arena_envs",
     "PettingZoo classic": "pygame",
     "TextArena": "textarena",
+    "OpenSpiel, C++": "pyspiel",
+    "RLCard": "rlcard",
 }
 
 
@@ -295,7 +352,11 @@ def rows_of_all_games() -> dict[tuple[str, str], Callable[[], Episode]]:
     """`ROWS`, and then those of our games that no other library is compared with."""
     import arena_envs
 
-    games_with_rows = {row.args[0] for row in ROWS.values() if isinstance(row, partial)}
+    games_with_rows = {
+        row.args[0]
+        for (_, library), row in ROWS.items()
+        if library == "arena-envs" and isinstance(row, partial)
+    }
     names = [info.id.rpartition("-v")[0] for info in arena_envs.game_infos()]
     others = [name for name in names if name not in games_with_rows]
     return ROWS | {(name, "arena-envs"): partial(arena, name) for name in others}

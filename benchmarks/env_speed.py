@@ -11,7 +11,8 @@ episode into the next is cleared by hand. Its Kuhn poker is a match of three han
 liar's dice a match with five dice each, its Colonel Blotto a match of nine rounds and its
 blackjack five hands from an endless deck; in its iterated prisoner's dilemma players say
 something before each choice, which is a step, too. In its Battleship the ships stand where
-chance puts them. PettingZoo's hold'em games are RLCard's, with rules of their own.
+chance puts them. PettingZoo's hold'em games are RLCard's, with rules of their own. OpenSpiel's games are asked
+for the tensor and the mask of the seat to move, and write no text.
 
     python benchmarks/env_speed.py --repeats 5 --seconds 2
 """
@@ -89,6 +90,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="measurements per row")
     parser.add_argument("--seconds", type=float, default=2.0, help="CPU time of each")
     parser.add_argument("--json", help="also write the numbers to this file")
+    parser.add_argument("--games", nargs="+", help="of the table; by default all")
     parser.add_argument("--row", help=argparse.SUPPRESS)  # of a child process
     args = parser.parse_args()
     if args.row:
@@ -101,12 +103,17 @@ def main() -> None:
             )
         sys.stdout.write(json.dumps(number) + "\n")
         return
-    report(args.repeats, args.seconds, args.json)
+    report(args.repeats, args.seconds, args.json, args.games)
 
 
-def report(repeats: int, seconds: float, path: str | None) -> None:
+def report(
+    repeats: int, seconds: float, path: str | None, games: list[str] | None
+) -> None:
     rows = [
-        row for row in rows_of_all_games() if importlib.util.find_spec(MODULES[row[1]])
+        row
+        for row in rows_of_all_games()
+        if importlib.util.find_spec(MODULES[row[1]])
+        and (games is None or row[0] in games)
     ]
     steps: dict[tuple[str, str], list[float]] = {row: [] for row in rows}
     clones, imports = [], []

@@ -65,21 +65,39 @@ def test_a_built_in_command_is_not_replaced(with_plugin: Path) -> None:
     assert "POLICY" in run_with(with_plugin, "eval", "--help")
 
 
-def test_help_imports_no_command() -> None:
+@pytest.fixture(scope="module")
+def help_and_games() -> tuple[str, set[str], set[str]]:
+    """What is printed, and the modules that are imported after the help and after `arena games`."""
     script = (
-        "import sys; sys.argv = ['arena', '--help']\n"
+        "import sys\n"
         "from arena_trainers.cli.main import main\n"
-        "try: main()\n"
-        "finally: print(*sys.modules, file=sys.stderr)\n"
+        "for word in ('--help', 'games'):\n"
+        "    sys.argv = ['arena', word]\n"
+        "    try: main()\n"
+        "    except SystemExit: pass\n"
+        "    print(*sys.modules, file=sys.stderr)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    modules = {f"{CLI}.{command.target.partition(':')[0]}" for command in COMMANDS}
-    assert not modules & {*done.stderr.split()}
+    after_help, after_games = done.stderr.splitlines()
+    return done.stdout, {*after_help.split()}, {*after_games.split()}
+
+
+def test_help_imports_no_command(help_and_games) -> None:
+    text, modules, _ = help_and_games
+    targets = {f"{CLI}.{command.target.partition(':')[0]}" for command in COMMANDS}
+    assert not modules & targets
     front = [command.name for command in COMMANDS if " " not in command.name]
     assert len(front) <= 15
-    assert all(f"\n  {name} " in done.stdout for name in [*front, *COMMAND_GROUPS])
+    assert all(f"\n  {name} " in text for name in [*front, *COMMAND_GROUPS])
+
+
+def test_a_command_without_values_imports_no_pydantic(help_and_games) -> None:
+    text, _, modules = help_and_games
+    assert "kuhn_poker-v0" in text
+    assert f"{CLI}.games" in modules
+    assert "pydantic" not in modules
 
 
 def test_a_group_has_a_line_in_the_help_and_lists_its_commands() -> None:

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import torch.distributed as dist
 
@@ -40,11 +41,20 @@ def calls(rank):
 
 
 def job(rank):
-    """A run whose measurements and evaluation are slow in the main process."""
+    """A run whose measurements and evaluation are slow in the main process; the episodes played here."""
     from arena_trainers.cli.main import main
     from arena_trainers.runs.callbacks.nash_conv import NashConvCallback
+    from arena_trainers.runs.results import measure
     from arena_trainers.runs.results.measure import GameMeter
+    from arena_wrappers import stream_plans
 
+    num_played = []
+
+    def counted(plans, **options):
+        num_played.append(len(plans))
+        return stream_plans(plans, **options)
+
+    patch.object(measure, "stream_plans", counted).start()
     begin = dist.init_process_group
 
     def begin_impatiently(*args, **options):
@@ -72,7 +82,7 @@ def job(rank):
     except SystemExit as end:
         if end.code:
             raise
-    return "trained"
+    return str(sum(num_played))
 
 
 if __name__ == "__main__":

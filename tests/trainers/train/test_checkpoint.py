@@ -79,6 +79,7 @@ def test_a_run_goes_on_with_what_it_had(tmp_path):
     assert load_credit(tmp_path, RAE) == STATE
 
 
+@pytest.mark.slow
 def test_a_trainer_of_another_estimator_does_not_resume(make_trainer, tmp_path):
     options = {"max_steps": 1, "save_strategy": "steps", "save_steps": 1}
     make_trainer(output_dir=str(tmp_path / "one"), **options).train()
@@ -253,6 +254,7 @@ def test_a_trainer_takes_the_newest_whole_checkpoint_and_refuses_others(
         trainer.train(resume_from_checkpoint=True)
 
 
+@pytest.mark.slow
 def test_a_moving_reference_model_must_be_in_the_checkpoint(make_trainer, tmp_path):
     options = {"max_steps": 1, "save_strategy": "steps", "save_steps": 1, "beta": 0.1}
     make_trainer(**options).train()

@@ -188,6 +188,7 @@ def test_the_critic_has_the_discount_of_the_estimator(make_trainer):
     assert trainer.credit.critic.discount == 0.5
 
 
+@pytest.mark.slow
 def test_a_resumed_critic_goes_on_bit_by_bit(whole_and_resumed):
     options = {
         "credit": "gae",
@@ -227,7 +228,7 @@ def test_a_resumed_critic_goes_on_bit_by_bit(whole_and_resumed):
         ({**TREES, "branch": {"num_candidates": 1}}, "num_candidates from 2"),
         ({**TREES, "branch": {"candidates": 2}}, "branch has no option 'candidates'"),
         ({**TREES, "branch": {"turns": [0]}}, "want num_candidates in branch"),
-        ({**TREES, "branch": 4}, "want dict as branch, got 4"),
+        ({**TREES, "branch": 4}, "want a mapping as branch, got 4"),
         (
             {"credit": "random_effects", "credit_args": {"pool": ["seat", "branch"]}},
             "rollouts have no workers; choose",

@@ -159,8 +159,8 @@ COMMAND_GROUPS = {
     "serve": "Play in a browser; serve games or models.",
 }
 
-# words of commands that others may type, and the commands
-WORDS_ELSEWHERE = {  # the words behind `arena` that do what another first word says
+# a word that some type behind `arena`, and the command that it stands for
+WORDS_ELSEWHERE = {
     command.name.rpartition(" ")[2]: command.name
     for command in COMMANDS
     if " " in command.name
@@ -237,10 +237,27 @@ def _parser(name: str, target: Target) -> Parser:
         app = target
     else:
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name)(target)
+        app.command(name, cls=OneCommand)(target)
     parser = cast(Parser, get_command(app))
     parser.name = name
     return parser
+
+
+def _without_pydantic(help_option: Any) -> Any:
+    """The option `--help`, False where it is left out.
+
+    Typer reads None with pydantic, whose import takes a quarter of the time of a small command.
+    """
+    if help_option is not None:
+        help_option.default = False
+    return help_option
+
+
+class OneCommand(TyperCommand):
+    """A command that is a function."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _without_pydantic(super().get_help_option(ctx))
 
 
 class LazyCommands(TyperGroup):
@@ -250,6 +267,9 @@ class LazyCommands(TyperGroup):
         super().__init__(**options)
         self.table = CommandTable() if table is None else table
         self.commands: Any = self.table
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _without_pydantic(super().get_help_option(ctx))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Parser | None:
         """The parser of a command; None if there is no such one."""
