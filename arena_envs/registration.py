@@ -216,6 +216,7 @@ transforms: Registry[AnyGame] = Registry(
         "disguise": f"{_HERE}.built_in:Disguise",
         "goal": f"{_HERE}.built_in:Goal",
         "match": f"{_HERE}.match:MatchOfGames",
+        "labels": f"{_HERE}.labels:Labels",
         "misere": f"{_HERE}.built_in:Misere",
         "start": f"{_HERE}.built_in:StartFromPositions",
         "vanish": f"{_HERE}.built_in:Vanish",

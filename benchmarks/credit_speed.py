@@ -87,6 +87,8 @@ def further_columns(
         if part:
             length = columns["num_tokens"].sum() if kind == "tokens" else size
             values = rng.random(int(length))
+            if part == "logprob":
+                values = -values
             columns.setdefault(kind, {})[part] = values
             if part == "span":  # 0 or 1
                 columns[kind][part] = values.round()

@@ -36,7 +36,8 @@ from arena_credit import FlatPoolWarning, TurnBatch, estimate
 from arena_envs import GameEnv
 from arena_envs.games.rounds import Rounds
 from arena_trainers.train.critics.features import FeatureCritic
-from arena_trainers.train.records import TurnRecord, turn_batch, turn_records
+from arena_trainers.train.records import TurnRecord, turn_records
+from arena_trainers.train.turn_batches import turn_batch
 from arena_wrappers import Branching, PromptWrapper, play
 from arena_wrappers.policies import Reply, TurnRequest
 from comparing import run_script

@@ -1,4 +1,4 @@
-"""What self-play of one model on three games teaches; writes docs/self-play.md and its data.
+"""What self-play of one model on three games teaches; writes a page of docs/appendix and its data.
 
     python benchmarks/generalist.py            # the missing runs of the tiny model, then the page
     python benchmarks/generalist.py smollm2    # those of SmolLM2-135M, of the extra `smollm2`
@@ -68,6 +68,7 @@ from comparing import (
 from gains import be_quiet, learn_by_grpo, make_saved_start
 
 DOCS = Path(__file__).parents[1] / "docs"
+PAGE = "appendix/self-play-small.md"
 RECIPE = "marshal-small"
 TRAINED = {"tic_tac_toe": 2, "kuhn_poker": 4, "mini_hanabi": 1}  # with weights
 HELD_OUT = ("connect_four", "leduc_poker", "simple_hanabi", "liars_dice", "nim")
@@ -740,13 +741,14 @@ def page(runs: Any, lm: Any, reasons: Any) -> str:
         )
     ]
     parts = [
-        "# What self-play taught",
+        "# What self-play taught a small model",
         "MARSHAL reports that self-play on three games improves a model of four billion\n"
         "parameters in games that it never played, and in questions that several seats answer.\n"
         "This page asks the same of a model of 1.1 million parameters on one CPU core: recipe\n"
         f"`{RECIPE}`; and, in one run, of a pretrained model of 135 million parameters. It is no\n"
         "replication: model, prompts, budget and tasks differ. The page is written by `python\n"
-        "benchmarks/generalist.py`, from `self-play.json` and `self-play-smollm2.json`.",
+        "benchmarks/generalist.py`, from `self-play.json` and `self-play-smollm2.json`. [A longer night](../self-play.md)\n"
+        "has three seeds of a pretrained model.",
         "The generalist is, by intervals of 95 % without 0:\n\n" + "\n".join(found),
         f"Better than the start and than `first`: {', '.join(real) or 'none'}.",
         f"Each line is of {len(TITLES)} intervals, without correction: if nothing differed, "
@@ -836,7 +838,7 @@ def main(
             found[kind] = run_missing(path, made, todo, do, num_jobs, typer.echo)
     runs = {**found[SETTING], **found[LM]}
     text = page(*(runs.get(setting, {}) for setting in (SETTING, *LM_CREDIT)))
-    (directory / "self-play.md").write_text(text)
+    (directory / PAGE).write_text(text)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-r"""What a first GPU tells about arena-envs in eight minutes: seven parts in order of worth, as lines of JSON.
+r"""What a first GPU tells about arena-envs in eight minutes: eight parts in order of worth, as lines of JSON.
 
 A machine without network needs 3.7 MB of wheels beside torch, transformers, accelerate and peft. From the root of a clone:
 
@@ -19,6 +19,7 @@ its own with a limit of time, prints a line as soon as it is known, and does not
 | gradient | whether a step on the GPU gives the weights of the CPU, up to rounding |
 | learns | seconds and NashConv of the default job on the GPU and on the CPU |
 | lora | seconds and peak memory of LoRA at two sizes against the plan; chunks that run twice, in each step |
+| attention | replies of one prompt by a mask, by blocks and by flash-attn: gaps, seconds, peak; flash-attn where it is installed |
 | long | tokens per second and peak of rows of 4 to 16 thousand tokens, padded and not |
 | full | the share of weights that move at 1e-6 when all are trained, and its peak |
 | small | milliseconds of small calls on the host |
@@ -39,10 +40,11 @@ from typing import Any
 LIMITS = {
     "kernels": 60,
     "gradient": 40,
-    "learns": 75,
-    "lora": 150,
-    "long": 60,
-    "full": 70,
+    "learns": 65,
+    "lora": 145,
+    "attention": 45,
+    "long": 50,
+    "full": 55,
     "small": 20,
 }
 SHAPES = {  # hidden, layers, heads, key heads, head_dim, inner, vocabulary
@@ -243,7 +245,7 @@ def learns(tiny: bool, work: Path) -> None:
 def lora(tiny: bool, work: Path) -> None:
     from transformers import TrainerCallback
 
-    from arena_trainers.runs.checks.activations import Passes, activation_bytes
+    from arena_trainers.lm.backends.activations import Passes, activation_bytes
 
     plans = [("tiny", 16, 8, 512)]
     if not tiny:
@@ -324,6 +326,77 @@ def empty_cache() -> None:
         torch.cuda.empty_cache()
 
 
+def attention(tiny: bool, work: Path) -> None:
+    """A step over replies that share a prompt, in each way; gaps are those to the mask."""
+    import torch
+    from transformers.utils import is_flash_attn_2_available
+
+    dtype = "float32" if tiny else "bfloat16"
+    folder = saved_model("tiny" if tiny else "0.6b", work / "model", dtype)
+    prompt, reply, num = (64, 16, 4) if tiny else (3072, 128, 16)
+    generator = torch.Generator().manual_seed(0)
+    shared = torch.randint(10, 500, (1, prompt), generator=generator)
+    replies = torch.randint(10, 500, (num, reply), generator=generator)
+    ids = torch.cat([shared.expand(num, -1), replies], dim=1)
+    by_mask: list[torch.Tensor] = []
+    for way in ("mask", "blocks", "flash"):
+        if way == "flash" and not (has_gpu() and is_flash_attn_2_available()):
+            say("attention", way=way, skipped="no CUDA, or flash-attn is not installed")
+            continue
+        seconds, logprobs, gradient = _scored_in(way, folder, dtype, ids, reply)
+        by_mask = by_mask or [logprobs, gradient]
+        gap = (gradient - by_mask[1]).norm() / by_mask[1].norm()
+        say(
+            "attention",
+            way=way,
+            seconds=round(seconds, 4),
+            peak_gib=peak_gib(),
+            largest_gap=float((logprobs - by_mask[0]).abs().max()),
+            mean_gap=float((logprobs - by_mask[0]).abs().mean()),
+            gradient_gap=float(gap),
+        )
+        empty_cache()
+
+
+def _scored_in(
+    way: str, folder: Path, dtype: str, ids: Any, width: int
+) -> tuple[float, Any, Any]:
+    """Seconds of a step, log-probabilities of the replies, and the gradient of a weight."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from arena_trainers.train.score.blocks import block_inputs
+    from arena_trainers.train.score.heads import plain_scores
+    from arena_trainers.train.score.packing import (
+        joined_replies,
+        model_inputs,
+        packed_rows,
+        pairs_per_token,
+    )
+
+    name = "flash_attention_2" if way == "flash" else "sdpa"
+    options = {"dtype": getattr(torch, dtype), "attn_implementation": name}
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, **options)
+    model.to(device()).train()
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    pairs = None if way == "flash" else pairs_per_token(model)  # which takes no mask
+    packed = packed_rows(ids, torch.ones_like(ids), width, 2**20, pairs)
+    seconds, logprobs = [], torch.zeros(0)
+    for _ in range(3):
+        wait()
+        began = time.monotonic()
+        inputs = model_inputs(packed, device(), with_mask=way != "blocks")
+        arguments = inputs.arguments | (block_inputs(packed) if way == "blocks" else {})
+        model.zero_grad()
+        scores, _ = plain_scores(model, arguments, inputs.tail, inputs.scored, 1.0)
+        logprobs = joined_replies([scores], [packed], width)
+        logprobs.mean().backward()
+        wait()
+        seconds.append(time.monotonic() - began)
+    gradient = model.model.layers[0].self_attn.k_proj.weight.grad
+    return min(seconds), logprobs.detach().cpu(), gradient.float().cpu()
+
+
 def long(tiny: bool, work: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM
@@ -391,7 +464,8 @@ def small(tiny: bool, work: Path) -> None:
 
 
 PARTS: dict[str, Callable[[bool, Path], None]] = {
-    part.__name__: part for part in (kernels, gradient, learns, lora, long, full, small)
+    part.__name__: part
+    for part in (kernels, gradient, learns, lora, attention, long, full, small)
 }
 
 

@@ -1,4 +1,4 @@
-"""instructRL on Say-Select: one instruction, one convention. Prints the tables of docs/papers.md.
+"""instructRL on Say-Select: one instruction, one convention. Prints its tables.
 
 python benchmarks/instructed.py
 

@@ -19,6 +19,10 @@ Student's. `unseen` is the share of samples without the law's lowest or its high
 | mostly zero | differences: 0 in 92 % |
 | slips | differences of two policies that differ in 5 % of turns |
 | Leduc, Hanabi | pools of games; Leduc also paired, and with the luck taken out |
+
+Rows with `chosen` are of adjusted means with the values `bots`, which are printed only where they seem to
+help: `chosen` is the share of samples in which they do, coverage and `worth` (the variance of raw means
+over that of adjusted ones) are of these.
 """
 
 import argparse
@@ -30,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arena_envs
+from arena_envs.game import bounds_of
 from arena_eval.confidence_sequences import (
     MIN_ASYMPTOTIC,
     PLANNED,
@@ -42,7 +47,7 @@ from arena_eval.intervals import (
     paired_interval,
     student_interval,
 )
-from arena_eval.luck import adjusted_returns
+from arena_eval.luck import adjusted_mean, adjusted_returns
 from arena_eval.recorded_luck import LuckCorrections
 from arena_wrappers import EpisodePlan, PromptWrapper, make_policy, play_plans
 
@@ -173,6 +178,56 @@ def rows_of(name: str, law: Law, num_runs: int) -> Iterator[dict[str, Any]]:
         }
 
 
+FITTED = (
+    ("blackjack", "noisy:0.3(ismcts:10)", ""),
+    ("negotiation", "noisy:0.2(negotiator:honest)", "negotiator:honest"),
+)
+
+
+def chosen_rows(
+    game: str, policy: str, opponent: str, num_games: int, num_runs: int
+) -> Iterator[dict[str, Any]]:
+    """A row for each number of episodes, of means that are adjusted where that seems to help."""
+    wrapper = PromptWrapper(arena_envs.make(game), on_invalid="forfeit")
+    players = [make_policy(spec) for spec in (policy, opponent) if spec]
+    plans = [EpisodePlan(wrapper.clone, players, seed) for seed in range(num_games)]
+    episodes = play_plans(plans)
+    returns = np.array([episode.returns[0] for episode in episodes])
+    luck = LuckCorrections(
+        wrapper, players[0], players[-1] if opponent else "self", "bots"
+    )
+    corrections = luck.rows(0, episodes, num_games)
+    corrections[:, 2] = 0  # of the policy itself, whose probabilities are unknown
+    corrections -= corrections.mean(axis=0)  # so that the pool has one mean
+    rng, mean = np.random.default_rng(3), float(returns.mean())
+    for size in SIZES:
+        if size < PLANNED.min_adjusted:
+            continue
+        ends, means, raw = [], [], []
+        for drawn in rng.integers(num_games, size=(num_runs, size)):
+            adjusted = adjusted_mean(
+                returns[drawn],
+                corrections[drawn],
+                bounds_of(wrapper.env.game),
+                "bots",
+                0.0,
+            )
+            if adjusted is not None:
+                ends.append((adjusted.low, adjusted.high))
+                means.append(adjusted.mean)
+                raw.append(returns[drawn].mean())
+        errors = np.subtract([raw, means], mean)
+        yield {
+            "law": game,
+            "kind": "adjusted",
+            "chosen": len(ends) / num_runs,
+            "n": size,
+            "coverage": coverage(np.array(ends), mean),
+            "worth": float(np.mean(errors[0] ** 2) / np.mean(errors[1] ** 2)),
+            "num_runs": num_runs,
+        }
+
+
 NUM_STOPPING = 400  # episodes of a sequence
 
 
@@ -224,6 +279,12 @@ def main(arguments: Sequence[str] | None = None) -> list[dict[str, Any]]:
         for row in (
             *rows_of(name, law, options.num_runs),
             stopping_row(name, law, options.num_runs),
+        ):
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    for game, policy, opponent in FITTED:
+        for row in chosen_rows(
+            game, policy, opponent, options.num_games, options.num_runs
         ):
             rows.append(row)
             print(json.dumps(row), flush=True)

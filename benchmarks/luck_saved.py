@@ -61,6 +61,7 @@ CASES = (
     Case("leduc_poker", "noisy:0.5(cfr:300)", "random", ("solver", "bots"), 1000),
     Case("goofspiel", "noisy:0.3(ismcts:30)", "random", ("bots",), 300),
     Case("liars_dice", "noisy:0.3(ismcts:30)", "random", ("bots",), 400),
+    Case("liars_dice(num_dice=2)", "noisy:0.3(ismcts:30)", "random", ("bots",), 300),
     Case("blackjack", "noisy:0.3(ismcts:10)", "", ("bots",), 600),
     Case("frozen_lake", "noisy:0.1(mcts:20)", "", ("bots",), 400),
     Case("auction", "noisy:0.2(bidder:honest)", "bidder:greedy", ("bots",), 600),
@@ -81,7 +82,7 @@ CASES = (
         ("bots",),
         200,
     ),
-    Case("limit_holdem", "noisy:0.3(ismcts:5)", "random", ("bots",), 300),
+    Case("limit_holdem", "noisy:0.3(ismcts:5)", "random", ("check_down",), 400),
 )
 
 
@@ -209,6 +210,7 @@ def write(path: str, rows: Sequence[dict[str, Any]]) -> None:
         with open(path, encoding="utf-8") as file:
             others = [row for row in json.load(file) if row["game"] not in games]
     order = [case.game for case in CASES]
+    others = [row for row in others if row["game"] in order]
     together = sorted([*others, *rows], key=lambda row: order.index(row["game"]))
     with open(path, "w", encoding="utf-8") as file:
         file.write("[\n" + ",\n".join(map(json.dumps, together)) + "\n]\n")

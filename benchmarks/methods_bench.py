@@ -415,8 +415,7 @@ HEAD = f"""\
 # Which method learns most from equally many episodes
 
 Written by `{BENCH.command.split()[-1]}` from [bench.json](bench.json).
-[Rows and rounds](../appendix/loops.md#rounds-play-select-train-evaluate) describes rounds,
-[data](../appendix/data.md#rows-to-train-on) the selectors.
+[Learn from recorded play](../loops.md) describes rounds, [plug-ins](../plugins.md#a-selector) the selectors.
 
 """
 

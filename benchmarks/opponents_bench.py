@@ -278,7 +278,7 @@ HEAD = f"""\
 # Which opponents teach best
 
 Written by `{BENCH.command.split()[-1]}` from [bench.json](bench.json).
-[Training](../appendix/training.md#opponents) describes the matchmakers.
+[Plug-ins](../plugins.md#a-matchmaker) describes the matchmakers.
 
 """
 

@@ -441,9 +441,11 @@ def bias_table(rows: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def own_credit_table(rows: Mapping[str, Any]) -> str:
-    """The formula of each framework's own credit, and computed numbers; no verdict."""
+    """The formula of each framework's default credit, and computed numbers; no verdict."""
     lines = []
     for name, (label, formula) in OWN_CREDIT.items():
+        if "(default)" not in label:
+            continue
         results = {
             game: result["2 + 2"] if "2 + 2" in result else result["2"]
             for game, result in rows[name]["rows"].items()

@@ -9,7 +9,7 @@ import json
 import sys
 
 from arena_trainers.train.config import training_options
-from arena_trainers.train.settings import LIST, installed_versions
+from arena_trainers.train.listed_options import LIST, installed_versions
 
 FIELDS = ("name", "types", "choices", "default", "help", "source")
 

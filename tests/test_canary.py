@@ -244,8 +244,8 @@ def of_datasets(folder: Path) -> None:
 def of_runs(folder: Path) -> None:
     from arena_studio.report.run_files import _results
     from arena_studio.report.run_status import run_status
-    from arena_trainers.cli.compare import training_games
     from arena_trainers.cli.sweep import _records
+    from arena_trainers.cli.training_games import training_games
 
     config = {"games": ["kuhn_poker", {"id": "nim", "params": {"pile_sizes": [1, 2]}}]}
     config |= {"model": "tiny", "credit": "mars", "opponents": "past_selves"}
@@ -702,7 +702,7 @@ def serves_openenv(folder: Path) -> None:
     pytest.importorskip("openenv")
     from arena_wrappers.adapters.openenv import GameAction, environment_maker
 
-    env = environment_maker("kuhn_poker", None, (), "answer")()
+    env = environment_maker("kuhn_poker", None, ())()
     for text in TEXTS:
         tried(env.reset, seed=0, episode_id=text)
         tried(env.reset, seed=0, **{CODE: text})

@@ -94,7 +94,7 @@ arena eval random nim"""
     found = [" ".join(line.split()) for line in SCRIPT["shortened"](lines).split("\n")]
     assert found == [
         "arena train tic_tac_toe --seed 0 --max_steps 4 --max_completion_length 16 "
-        "--warm_start steps=10",
+        "--warm_start steps=10 --callbacks eval_episodes=8",
         "arena train --resume run --max_steps 8",
         "arena train spiral --dry-run",
         "arena eval random nim",

@@ -45,13 +45,32 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         *("disguise:7(kuhn_poker)", "disguise:1(tic_tac_toe)", "misere(nim)"),
         *("match:3(leduc_poker)", "match:2(matching_pennies)"),
+        *("labels:1(kuhn_poker)", "labels:0(tic_tac_toe)"),
         *("vanish(tic_tac_toe)", "start:kuhn_poker.jsonl@0.5(kuhn_poker)"),
         *("start:nim.jsonl@0.9(nim)", "goal(kuhn_poker, at=my_goal:third_turn)"),
         "goal(start:kuhn_poker.jsonl@0(disguise:2(kuhn_poker)), at=my_goal:third_turn)",
     ],
 )
 def test_a_transform_keeps_the_contract_of_games(game: str, here: Path) -> None:
-    check_game(game, num_episodes=3)
+    check_game(game, num_episodes=1)
+
+
+def test_each_action_has_each_letter_in_equally_many_draws() -> None:
+    """So `choice_bias` of a policy that reads the names is 0, by enumeration of the draws."""
+    game = make_game("labels:3(kuhn_poker)")
+    for cards in itertools.permutations(range(3), 2):
+        letters = []
+        for draw, _ in game.chance_outcomes(game.initial_state()):
+            state = game.apply(game.initial_state(), draw)
+            for card in cards:
+                state = game.apply(state, card)
+            letters.append(game.action_text(state, 1))
+            assert game.parse(state, letters[-1]) == game.parse(state, "bet") == 1
+            assert f"{letters[-1]} is bet" in game.observe(state, 0)
+            shown = [game.action_text(state, a) for a in game.shown_actions(state)]
+            assert shown == ["A", "B"]
+            assert "Letters" not in game.observe(state, 1)
+        assert letters.count("A") == letters.count("B")
 
 
 def plain(id: str) -> bool:

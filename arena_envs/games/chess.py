@@ -358,13 +358,15 @@ PIECES = "PNBRQK"  # in the order of the fields of a position
 
 
 def scene(game: Chess, state: State, viewer: int | None) -> Shapes:
-    """The board from White's side, with the letters of the pieces."""
+    """The board from White's side; capital letters are White's pieces."""
     position = state.position
     squares = [Cell()] * 64
     for letter, places in zip(PIECES, position[:6], strict=True):
         for square in chess.scan_forward(places):
-            tone = "light" if position.white >> square & 1 else "dark"
-            squares[square] = Cell(letter, tone, disc=True)
+            is_white = position.white >> square & 1
+            # small letters are Black's, as in a FEN
+            shown = letter if is_white else letter.lower()
+            squares[square] = Cell(shown, "light" if is_white else "dark", disc=True)
     title = "player_0 has White, player_1 has Black"
     board = board_grid(squares, 8, title, upwards=True)._replace(checkered=True)
     facts = [

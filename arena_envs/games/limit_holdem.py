@@ -30,16 +30,20 @@ Two players have the seats and rules of the game that Bowling et al. solved. Han
 at a showdown; if all but one have folded, none are shown.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from typing import Any
 
-from arena_envs.game import TERMINAL, Vector, filled, param
+from arena_envs.game import TERMINAL, Vector, filled, np, param
 from arena_envs.games.kits import cards as limit
 from arena_envs.games.kits.cards import FixedLimit, Hand, betting_shapes
 from arena_envs.scenes.shapes import Card, Cards, Shapes
 
 CARDS = tuple(rank + suit for rank in "23456789TJQKA" for suit in "cdhs")
+NUM_DEALS = 32  # of `check_down`
 ROUNDS = ("Before the flop", "Flop", "Turn", "River")
 
 
@@ -105,6 +109,55 @@ class LimitHoldem(FixedLimit):
             return hand_strength(state.cards[seat : 2 * n : n] + state.cards[2 * n :])
 
         return limit.net_chips(state.betting, strength)
+
+    def check_down(self, states: Sequence[Hand], seat: int) -> Any:
+        """float64[n]: what the seat expects if from each state on everybody calls.
+
+        The mean over `NUM_DEALS` fixed orders of the deck; cards that a state has are passed over.
+        """
+        n = self.num_players
+        num_cards = 2 * n + self.board_sizes[-1]
+        rows = np.array(
+            [
+                [
+                    *cards,
+                    *islice(
+                        (c for c in deck if c not in cards), num_cards - len(cards)
+                    ),
+                ]
+                for cards in dict.fromkeys(state.cards for state in states)
+                for deck in _decks()
+            ]
+        )
+        board = rows[:, 2 * n :]
+        strengths = np.stack(
+            [
+                hand_strengths(np.concatenate([rows[:, s : 2 * n : n], board], axis=1))
+                for s in range(n)
+            ]
+        )
+        places = {
+            cards: slice(i * NUM_DEALS, (i + 1) * NUM_DEALS)
+            for i, cards in enumerate(dict.fromkeys(state.cards for state in states))
+        }
+        return np.array(
+            [
+                self._called_down(
+                    state.betting, strengths[:, places[state.cards]], seat
+                )
+                for state in states
+            ]
+        )
+
+    def _called_down(self, betting: limit.Betting, strengths: Any, seat: int) -> float:
+        """The mean return of a seat over deals; int64[seats, deals] are the hands."""
+        paid = np.array(betting.paid)
+        is_in = ~np.array(betting.folded)
+        paid[is_in] = paid.max()
+        strengths = np.where(is_in[:, None], strengths, -1)
+        wins = strengths == strengths.max(axis=0)
+        shares = wins[seat] / wins.sum(axis=0)
+        return float(paid.sum() * shares.mean() - paid[seat])
 
     def observe(self, state: Hand, seat: int) -> str:
         hands, board = self.visible(state, seat)
@@ -173,6 +226,71 @@ def hand_strength(cards: Sequence[int]) -> tuple[int, ...]:
     if second >= 32:
         return 2, *order[:2], max(order[2:4])
     return (1, *order[:4]) if first >= 32 else (0, *order[:5])
+
+
+def hand_strengths(hands: Any) -> Any:
+    """int64[n], in the order of `hand_strength`; of int[n, 7] cards, seven in each row."""
+    top = _tops()
+    cards = (1 << 13 * (hands & 3) + (hands >> 2)).sum(axis=1)
+    suits = [cards >> 13 * suit & (1 << 13) - 1 for suit in range(4)]
+    one, two_more = suits[0] | suits[1], suits[2] | suits[3]
+    both, both_more = suits[0] & suits[1], suits[2] & suits[3]
+    held = one | two_more
+    pairs = both | both_more | (one & two_more)  # ranks of two cards or more
+    threes = (both & two_more) | (both_more & one)
+    fours = both & both_more
+    suited = np.zeros(len(hands), np.int64)  # the ranks of a flush
+    for ranks in suits:
+        suited |= ranks * (top[5][ranks] > top[4][ranks])
+    straight, straight_flush = top[0][held], top[0][suited]
+    three, pair, two = top[1][threes], top[1][pairs], top[2][pairs]
+    rest = np.select(
+        [fours > 0, (threes > 0) & (pairs != three), threes > 0, two != pair],
+        [
+            top[1][held & ~fours],
+            top[1][pairs & ~three],
+            top[2][held & ~three],
+            top[1][held & ~two],
+        ],
+        top[3][held & ~pair],
+    )
+    full = (threes > 0) & (pairs != three)
+    categories = [
+        (straight_flush > 0, 8, straight_flush),
+        (fours > 0, 7, fours),
+        (full, 6, three),
+        (suited > 0, 5, top[5][suited]),
+        (straight > 0, 4, straight),
+        (threes > 0, 3, three),
+        (two != pair, 2, two),
+        (pairs > 0, 1, pair),
+    ]
+    conditions = [condition for condition, _, _ in categories]
+    first = np.select(conditions, [first for *_, first in categories], top[5][held])
+    category = np.select(conditions, [number for _, number, _ in categories], 0)
+    has_rest = np.isin(category, (7, 6, 3, 2, 1))
+    return (category << 26) + (first << 13) + np.where(has_rest, rest, 0)
+
+
+@cache
+def _tops() -> Any:
+    """int64[6, 8192], by the set of ranks: the place of its best straight; its highest 1, ..., 5."""
+    tops = np.zeros((6, 1 << 13), np.int64)
+    for ranks in range(1 << 13):
+        tops[0, ranks] = _straight(ranks)
+        highest, left = 0, ranks
+        for num in range(1, 6):
+            bit = 1 << left.bit_length() >> 1
+            highest, left = highest | bit, left & ~bit
+            tops[num, ranks] = highest
+    return tops
+
+
+@cache
+def _decks() -> list[list[int]]:
+    """Fixed orders of the deck, so that states that are alike have alike deals."""
+    rng = random.Random("check down")
+    return [rng.sample(range(len(CARDS)), len(CARDS)) for _ in range(NUM_DEALS)]
 
 
 def _straight(ranks: int) -> int:

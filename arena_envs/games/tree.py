@@ -63,6 +63,7 @@ from arena_envs.hostile import break_markup
 from arena_envs.trust import require_operator
 
 FOLDER = Path(__file__).with_name("trees")
+OURS = tuple(sorted(path.stem for path in FOLDER.glob("*.efg")))
 KEYS = ("rules", "roles", "sets", "outcomes")
 MAX_LISTED = 100  # nodes of a tree that players read without rules of the file
 MAX_TEXT = 5_000  # characters of a text in a TOML file
@@ -79,9 +80,12 @@ class Texts(NamedTuple):
     outcomes: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tree(BaseGame[int, int]):
     """A game in extensive form; a state is the number of a node.
+
+    Two are equal if their files had the same names and contents when they were made: what is computed
+    of one game, such as a solution, is remembered for equal ones.
 
     Args:
         file: the path of an `.efg` file, or "entry", "trust", "mediator", "agency" or "bargaining".
@@ -110,26 +114,45 @@ class Tree(BaseGame[int, int]):
     def _path(self) -> Path:
         if self.file.endswith(".efg"):
             require_operator("file", self.file, "open a file")
+            if not Path(self.file).is_file():
+                raise ValueError(
+                    f"want a file of a game tree, got {self.file!r:.80}, which does not exist; "
+                    f"correct the path, or name a tree of ours: {', '.join(OURS)}"
+                )
             return Path(self.file)
-        ours = sorted(path.stem for path in FOLDER.glob("*.efg"))
         problem = (
             f"want a path that ends with .efg, or a tree of ours, got {self.file!r:.80}"
         )
-        check_known(self.file, ours, problem)
+        check_known(self.file, OURS, problem)
         return FOLDER / f"{self.file}.efg"
+
+    @cached_property
+    def _contents(self) -> tuple[str, str]:
+        """The tree and its texts as their files have them; without a file of texts an empty one."""
+        texts = self._path.with_suffix(".toml")
+        return _content(self._path), _content(texts) if texts.is_file() else ""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tree):
+            return NotImplemented
+        return (self.file, *self._contents) == (other.file, *other._contents)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.file, *self._contents))
 
     @cached_property
     def form(self) -> ExtensiveGame:
         """The tree."""
-        return read_efg(_content(self._path), str(self.file))
+        return read_efg(self._contents[0], str(self.file))
 
     @cached_property
     def _texts(self) -> Texts:
-        path = self._path.with_suffix(".toml")
-        if not path.is_file():
-            return Texts()
         source = f"{self.file.removesuffix('.efg')}.toml"
-        return _read_texts(_content(path), source, self.form)
+        return _read_texts(self._contents[1], source, self.form)
 
     @cached_property
     def _ends(self) -> Sequence[FormNode]:

@@ -3,6 +3,7 @@
 | String | Changes | Accepts |
 |---|---|---|
 | `disguise:SEED(game)` | names of actions, cards, symbols and the story; the tree stays | games without talk whose letters carry no rules |
+| `labels:SEED(game)` | actions have letters, drawn anew for each text | games without talk in which one seat moves at a time |
 | `match:N(game)` | N games of the same players as one episode, places exchanged after each | games without talk |
 | `misere(game)` | who would win loses | two seats, zero-sum, perfect information, no chance |
 | `start:FILE@SHARE(game)` | starts after this share of the turns of an episode of FILE, drawn equally | games without talk; FILE holds episodes of the same game |

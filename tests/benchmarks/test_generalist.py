@@ -37,7 +37,7 @@ def test_the_page_is_that_of_its_data():
                 n: len(r) for n, r in runs.items()
             }
     parts = (generalist.SETTING, *generalist.LM_CREDIT)
-    page = (generalist.DOCS / "self-play.md").read_text()
+    page = (generalist.DOCS / generalist.PAGE).read_text()
     assert page == generalist.page(*(now[part] for part in parts))
 
 

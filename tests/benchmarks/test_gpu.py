@@ -6,7 +6,7 @@ import pytest
 
 import gpu
 
-CHEAP = ("full", "small")
+CHEAP = ("attention", "full", "small")
 
 
 @pytest.mark.parametrize(
@@ -23,11 +23,17 @@ def test_a_part_says_what_it_is_for(name, tmp_path, capsys):
         "gradient": "largest_difference",
         "learns": "nash_conv",
         "lora": "chunks",
+        "attention": "gradient_gap",
         "long": "tokens_per_second",
         "full": "arena/moved_weights",
         "small": "release_free_memory_ms",
     }
     assert any(expected[name] in line for line in said)
+    if name == "attention":
+        _, blocks, flash = said
+        assert 0 < blocks["largest_gap"] < 1e-5
+        assert 0 < blocks["gradient_gap"] < 1e-4
+        assert "skipped" in flash
     if name == "gradient":
         assert said[0]["largest_difference"] == 0.0
     if name == "full":

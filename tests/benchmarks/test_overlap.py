@@ -7,7 +7,7 @@ import pytest
 
 import overlap
 
-PAGE = Path(__file__).parents[2] / "docs/appendix/scaling.md"
+PAGE = Path(__file__).parents[2] / "benchmarks" / "README.md"
 
 
 def test_an_overlapped_step_takes_the_longer_of_play_and_training():

@@ -403,3 +403,13 @@ def test_axe_finds_nothing_serious(visit, axe, scheme) -> None:
     page.click("#credit")
     page.wait_for_selector("#replay:not([hidden])")
     check()
+
+
+def test_a_link_names_the_first_opponent(visit):
+    """As `arena play GAME --web --against POLICY` prints it; an unknown game shows all."""
+    page = visit("#game=kuhn_poker-v0&against=random")
+    page.wait_for_selector("#seat1")
+    assert page.eval_on_selector("#seat1", "select => select.value") == "random"
+    page.goto(page.url.partition("#")[0] + "#game=none")
+    page.wait_for_selector("#gallery li")
+    assert "No game has this name" in page.inner_text("body")

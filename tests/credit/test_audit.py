@@ -54,6 +54,13 @@ def test_rloo_is_exact_and_its_negative_reversed():
     assert got == pytest.approx(-true)
 
 
+def test_a_sign_error_in_large_batches_alone_is_reversed():
+    def large_and_wrong(rewards):
+        return rloo(rewards) if len(rewards) < 100 else FAULTS["sign"](rewards)
+
+    assert audit(large_and_wrong, "episodes", games=["bandit"]).worst == "reversed"
+
+
 def test_z_scores_of_two_reverse_the_bandit():
     """Winning the arm that pays more often: worked by hand, (0.8 - 0.2) / 4 = 0.15."""
     pytest.importorskip("torch")
@@ -77,7 +84,7 @@ def test_the_signatures_give_one_verdict_for_one_estimator():
         return credit.estimate("rloo", turns)
 
     for function, signature in ((as_verl, "verl"), (as_turns, "turns")):
-        assert audit(function, signature, games=["three_seats"]).worst == "exact"
+        assert audit(function, signature, games=["signal"]).worst == "exact"
 
 
 def test_what_fails_is_a_finding():
@@ -91,6 +98,20 @@ def test_what_fails_is_a_finding():
         found = audit(function, "episodes", games=["chain"])
         assert found.worst == "error"
         assert told in found.rows[0].error
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"games": "bandit"}, "want a list of games, got 'bandit'"),
+        ({"games": []}, "want a list of games"),
+        ({"sizes": ()}, "want numbers of episodes"),
+        ({"sizes": (2, 0)}, "want numbers of episodes"),
+    ],
+)
+def test_wrong_games_and_sizes_are_no_fault_of_the_function(option, message):
+    with pytest.raises(ValueError, match=message):
+        audit(rloo, "episodes", **option)
 
 
 def test_an_unknown_signature_is_refused():

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -41,18 +42,19 @@ def with_slopes(turns, shrinkage=ALWAYS):
     return with_report(advantage, pools, stats)
 
 
-def one_fold(rows, starts, group):
-    """A block all of whose rows are in the regression of the only fold."""
-    return slope_module.TurnBlock(
-        np.arange(rows), np.array(starts), np.array(group), np.ones((1, rows))
+def one_turn(group, trained=True):
+    """The layout of rows of one turn, with one fold; all are in its regression by default."""
+    group = np.array(group)
+    training = np.broadcast_to(trained, (1, len(group)))
+    return slope_module.Layout(
+        np.zeros_like(group), group, np.arange(len(group)), training
     )
 
 
 def regression(surprise, paid, value, shrinkage):
     """One fold, one group; columns surprise and paid."""
-    rows = len(value)
     columns = slope_module.Columns(
-        values=np.stack([surprise, paid], -1)[None].astype(float),
+        values=np.stack([surprise, paid])[None].astype(float),
         num_choices=1,
         num_past=1,
         tolerance=np.full((1, 2), 1e-12),
@@ -61,9 +63,8 @@ def regression(surprise, paid, value, shrinkage):
         squares=np.zeros((1, 2)),
     )
     value = np.array(value, float)[None]
-    return slope_module.fit(
-        value, columns, one_fold(rows, [0], [0] * rows), shrinkage, np.zeros(1)
-    )
+    (block,) = one_turn([0] * len(paid)).blocks
+    return slope_module.fit(value, columns, block, shrinkage, np.zeros(1))
 
 
 def test_a_slope_by_hand():
@@ -84,7 +85,7 @@ def test_squares_that_are_expected_and_missing_hold_a_slope_back_by_hand():
     values = np.array([[5.0, -3, 1, -3]])
     surprise = np.array([1.0, -1, 1, -1])
     columns = slope_module.Columns(
-        values=np.stack([surprise, 0 * surprise], -1)[None],
+        values=np.stack([surprise, 0 * surprise])[None],
         num_choices=1,
         num_past=1,
         tolerance=np.full((1, 2), 1e-12),
@@ -92,7 +93,7 @@ def test_squares_that_are_expected_and_missing_hold_a_slope_back_by_hand():
         least_square=np.zeros((1, 1)),
         squares=np.array([[10.0, 0.0]]),
     )
-    block = one_fold(4, [0], [0] * 4)
+    (block,) = one_turn([0] * 4).blocks
     model = slope_module.fit(values, columns, block, ALWAYS, np.zeros(1))
     np.testing.assert_allclose(slope_module.slopes_of(model).value, [[1.0]])
 
@@ -110,7 +111,7 @@ def test_a_payment_is_subtracted_as_far_as_f_and_its_leverage_allow():
     factor = 1 - small_sample * (1 + 1 / 4.1) / f
     np.testing.assert_allclose(slope_module.predict(model)[0], -paid * 4 / 4.1 * factor)
     jackpot = model._replace(
-        columns=model.columns._replace(values=np.full((1, 4, 2), 10.0))
+        columns=model.columns._replace(values=np.full((1, 2, 4), 10.0))
     )
     factor = 1 - small_sample * (1 + 100 / 4.1) / f
     np.testing.assert_allclose(
@@ -148,15 +149,13 @@ def test_a_level_by_hand():
     With one turn A is 0: the seat's mean of others, then the one other of the group with the
     weight 4.9 / (4.9 + 2).
     """
-    block = one_fold(4, [0, 2], [0, 0, 1, 1])
+    layout = one_turn([0, 0, 1, 1])
     values = np.array([[0.0, 2, 10, 12]])
     tree, fold = np.arange(4), np.zeros(4, int)
     seat = (values.sum() - values[0]) / 3
     other = np.array([2.0, 0, 12, 10])
     want = seat + 4.9 / 6.9 * (other - seat)
-    np.testing.assert_allclose(
-        level_module.levels([values], [block], tree, fold)[0], want
-    )
+    np.testing.assert_allclose(level_module.levels(values, layout, tree, fold), want)
 
 
 def baseline_of_pairs(other, mean, error):
@@ -311,10 +310,9 @@ def test_slopes_of_groups_by_hand():
     """
     surprise = np.array([1.0, -1, 0] * 2)
     values = 2 * np.repeat([1.0, -1], 3) * surprise
-    block = one_fold(6, [0, 3], [0, 0, 0, 1, 1, 1])
-    slopes = slope_module.GroupSlopes(surprise[:, None], 1, ALWAYS)
-    square = np.zeros((6, 1))
-    got = slopes.explain(values[None], surprise[:, None], square, block)
+    layout, square = one_turn([0, 0, 0, 1, 1, 1]), np.zeros((6, 1))
+    slopes = slope_module.GroupSlopes(surprise[:, None], square, layout, ALWAYS)
+    got = slopes.explain(values[None], layout.blocks[0])
     np.testing.assert_allclose(got, [4 / 3 * np.repeat([1, -1], 3) * surprise])
 
 
@@ -327,11 +325,12 @@ def test_slopes_of_groups_do_not_see_whether_the_own_episode_goes_on():
     values, weights = np.array([0.1, -0.1, 5, -5, 5, -5]), []
     for num in (6, 7):
         x, y = (np.resize([*column, 0], num) for column in (surprise, values))
-        block = one_fold(num, [0], [0] * num)
-        block.training[0, 6:] = 0
-        slopes = slope_module.GroupSlopes(x[:, None], 1, ALWAYS)
-        slopes.explain(y[None], x[:, None], np.zeros((num, 1)), block)
-        weights.append([slopes.pairs, slopes.weight, slopes.square])
+        layout = one_turn([0] * num, np.arange(num) < 6)
+        square = np.zeros((num, 1))
+        slopes = slope_module.GroupSlopes(x[:, None], square, layout, ALWAYS)
+        slopes.explain(y[None], layout.blocks[0])
+        (column,) = slopes.columns
+        weights.append([column.pairs, column.weight, column.square])
     np.testing.assert_array_equal(*weights)
 
 
@@ -363,6 +362,9 @@ def test_a_group_of_six_with_two_turns_is_unbiased(game):
     np.testing.assert_allclose(gradient, play.gradient, atol=1e-12)
 
 
+ENTROPY = 128.0  # of a token of `rounds`; a power of 2, so that surprise is exact
+
+
 def rounds(seed, num, group=8, groups=16, *, end=True, reasoning=0.0, mask=None):
     """Right or wrong with chance 1/2, surprise ±1; and the exact advantage, ±1/2."""
     rng = np.random.default_rng(seed)
@@ -374,7 +376,7 @@ def rounds(seed, num, group=8, groups=16, *, end=True, reasoning=0.0, mask=None)
     zeros = np.zeros(len(episode), int)
     surprise = 2 * right.ravel() - 1
     thought = reasoning * rng.normal(size=len(surprise))
-    logprob = np.stack([thought, surprise], axis=1).ravel()
+    logprob = np.stack([thought, surprise], axis=1).ravel() - ENTROPY
     turns = TurnBatch(
         reward=reward.ravel(),
         game=zeros,
@@ -383,7 +385,7 @@ def rounds(seed, num, group=8, groups=16, *, end=True, reasoning=0.0, mask=None)
         turn=np.tile(np.arange(num), groups * group),
         group=episode // group,
         num_tokens=zeros + 2,
-        tokens={"logprob": logprob, "entropy": np.zeros(len(logprob))},
+        tokens={"logprob": logprob, "entropy": np.full(len(logprob), ENTROPY)},
         mask=mask,
     )
     return turns, right.ravel() - 0.5
@@ -407,7 +409,7 @@ def wrong_rounds(seed, share, num=16):
     sign = np.where(np.random.default_rng(seed).random((16, 1, num)) < share, -1.0, 1.0)
     sign = np.broadcast_to(sign, (16, 8, num)).ravel()
     logprob = turns.tokens["logprob"].copy()
-    logprob[1::2] *= sign
+    logprob[1::2] = sign * (logprob[1::2] + ENTROPY) - ENTROPY
     return replace(turns, tokens={**turns.tokens, "logprob": logprob}), exact
 
 
@@ -415,6 +417,60 @@ def test_groups_whose_likelier_answer_is_wrong_have_slopes_of_their_own():
     """With one slope for all groups the noise is above 1 + 0.96 · 15 / 2."""
     turns, exact = wrong_rounds(0, 0.4)
     assert noise(turns, exact) < 5
+
+
+def lengths_by_play(seed, groups=4, size=4):
+    """float[N, 6] of two seats that play a number of turns: reward, episode, seat, turn, group, surprise."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for episode, seat in itertools.product(range(groups * size), range(2)):
+        for turn in range(min(rng.geometric(0.3), 6)):
+            surprise = rng.choice([-1.5, 0.5, 1.0])
+            reward = 0.8 * surprise + 0.3 * rng.normal()
+            rows.append([reward, episode, seat, turn, episode // size, surprise])
+    return np.array(rows)
+
+
+def credit_of_rows(rows, estimator):
+    columns = dict(
+        zip(("episode", "seat", "turn", "group"), rows.T[1:5].astype(int), strict=True)
+    )
+    zeros = np.zeros(len(rows), int)
+    tokens = {"logprob": rows[:, 5] - ENTROPY, "entropy": np.full(len(rows), ENTROPY)}
+    turns = TurnBatch(
+        rows[:, 0], game=zeros, num_tokens=zeros + 1, tokens=tokens, **columns
+    )
+    return estimate(estimator, turns).advantage
+
+
+@pytest.mark.parametrize("estimator", ["control_variates", with_slopes])
+def test_of_its_own_episode_a_turn_sees_only_the_return_and_surprise(estimator):
+    """In batches that are too large to be enumerated. What comes later has no effect on a baseline:
+    not its rewards, nor how long it goes on; surprise has a linear one, so that its mean is 0."""
+    rows = lengths_by_play(0)
+    before = credit_of_rows(rows, estimator)
+    for episode in (0, 7, 15):
+        mine, other = (
+            np.flatnonzero((rows[:, 1] == episode) & (rows[:, 2] == seat))
+            for seat in (0, 1)
+        )
+        paid, first, second = rows.copy(), rows.copy(), rows.copy()
+        paid[mine[-1], 0] += 10
+        first[[mine[-1], other[-1]], 5] += 1
+        second[[mine[-1], other[-1]], 5] += 2
+        longer = np.insert(
+            rows,
+            mine[-1] + 1,
+            rows[mine[-1]] * [0, 1, 1, 1, 1, 0] + [0, 0, 0, 1, 0, 0],
+            axis=0,
+        )
+        close = partial(np.testing.assert_allclose, rtol=0, atol=1e-10)
+        close((credit_of_rows(paid, estimator) - before)[mine], 10)
+        close(credit_of_rows(longer, estimator)[mine], before[mine])
+        one, two = (
+            credit_of_rows(more, estimator) - before for more in (first, second)
+        )
+        close(two[mine], 2 * one[mine])
 
 
 def test_a_long_thought_does_not_drown_the_choice():
@@ -620,6 +676,14 @@ def test_action_values_add_no_bias_however_wrong_they_are():
         change += chance * np.abs(got - plain).mean()
     np.testing.assert_allclose(total, play.gradient, atol=1e-12)
     assert change > 0.01
+
+
+def test_action_values_of_a_batch_without_rewards_leave_no_credit():
+    turns, _ = rounds(0, 16)
+    values = {"value": np.zeros(len(turns.turn)), "action_value": np.sin(turns.turn)}
+    unpaid = replace(turns, reward=0 * turns.reward, **values)
+    got = estimate("control_variates", unpaid, action_values=True).advantage
+    np.testing.assert_array_equal(got, 0.0)
 
 
 def test_right_action_values_leave_no_noise_where_surprise_says_nothing():

@@ -17,7 +17,7 @@ from arena_credit.testing import (
 from arena_trainers.train import TurnRecord, turn_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
-few = settings(max_examples=6)  # of each estimator, and there are many
+few = settings(max_examples=3)  # of each estimator, and there are many
 
 rewards = st.lists(st.integers(-8, 8).map(lambda x: x / 4), min_size=1, max_size=4)
 episodes = st.tuples(

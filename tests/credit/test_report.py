@@ -134,7 +134,13 @@ def kuhn():
     return exact.at(exact.softmax(np.random.default_rng(0).normal(size=24)))
 
 
-@pytest.mark.parametrize("name", UNBIASED)
+@pytest.mark.parametrize(
+    "name",
+    [  # the others nightly
+        pytest.param(name, marks=[] if name in FEW else pytest.mark.slow)
+        for name in UNBIASED
+    ],
+)
 def test_what_is_unbiased_is_so_in_kuhn_poker(kuhn, name):
     """By a z-test on 300 batches of 8 episodes, at a policy of random logits."""
     found = expected_gradient(name, kuhn, 8, 300, seed=1, **undiscounted(name))

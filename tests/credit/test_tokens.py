@@ -10,6 +10,7 @@ from arena_credit import (
     by_token_entropy,
     by_value_differences,
     decayed_sums,
+    surprises,
     trajectories,
     uniform_over_tokens,
 )
@@ -113,6 +114,16 @@ ROWS = {
     "num_tokens": [2, 1, 2],
 }
 ENTROPY = {"entropy": [1.0, 2.0, 3.0, 4.0, 5.0]}
+
+
+@pytest.mark.parametrize(
+    ("odd", "message"),
+    [({"logprob": [0.9] * 5}, "0.9"), ({"entropy": [-0.5] * 5}, "-0.5")],
+)
+def test_surprise_refuses_probabilities_and_entropies_below_zero(odd, message):
+    tokens = {"logprob": [-0.1] * 5, **ENTROPY, **odd}
+    with pytest.raises(ValueError, match=f"got {message}; pass"):
+        surprises(trajectories(TurnBatch(**ROWS, tokens=tokens)))
 
 
 def test_token_columns_come_in_the_order_of_the_turns():

@@ -19,7 +19,7 @@ from arena_envs.testing import check_game
 @pytest.fixture(scope="session")
 def check_contract() -> Callable[[Any], None]:
     """Holds a game with any parameters to the contract; registered ids get more."""
-    return partial(check_game, num_episodes=3)
+    return partial(check_game, num_episodes=1)
 
 
 @pytest.fixture(scope="session")

@@ -36,16 +36,12 @@ def test_environments_that_are_played_in_turn_do_not_interact(id: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.int16, np.int32, np.int64])
-@all_games
+@pytest.mark.parametrize("id", ["tic_tac_toe", "leduc_poker", "goofspiel"])
 def test_numpy_integers_are_actions(id: str, kind: type[np.integer[Any]]) -> None:
     env, other = arena_envs.make(id), arena_envs.make(id)
-    if env.game.num_actions is None:
-        pytest.skip("actions are texts")
     for each in (env, other):
         each.reset(seed=0)
     action = env.legal_actions()[-1]
-    if action > np.iinfo(kind).max:
-        pytest.skip(f"{action} is too large")
     env.step(kind(action))
     other.step(action)
     assert snapshot(env) == snapshot(other)

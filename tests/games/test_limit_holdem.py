@@ -7,11 +7,17 @@ from dataclasses import replace
 from math import comb
 from typing import Any
 
+import numpy as np
 import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.games.kits.cards import Hand as State
-from arena_envs.games.limit_holdem import CARDS, LimitHoldem, hand_strength
+from arena_envs.games.limit_holdem import (
+    CARDS,
+    LimitHoldem,
+    hand_strength,
+    hand_strengths,
+)
 
 game = LimitHoldem()
 GAMES = [
@@ -369,3 +375,39 @@ def test_the_rules_of_a_single_bet_promise_no_other() -> None:
     assert "1 raises" not in text
     assert "1 chips" not in text
     assert "at most 4 raises in a round; the big blind counts" in LimitHoldem().rules(0)
+
+
+def test_hands_of_an_array_have_the_order_of_single_hands():
+    """Of all cards, of two suits and of five ranks, so that each category is there."""
+    rng = random.Random(0)
+    decks = [range(52), [card for card in range(52) if card & 3 < 2], range(20)]
+    hands = [rng.sample(deck, 7) for deck in decks for _ in range(400)]
+    strengths = [hand_strength(hand) for hand in hands]
+    assert {category for category, *_ in strengths} == set(range(9))
+    places = {strength: i for i, strength in enumerate(sorted({*strengths}))}
+    _, ranks = np.unique(hand_strengths(np.array(hands)), return_inverse=True)
+    assert ranks.tolist() == [places[strength] for strength in strengths]
+
+
+@pytest.mark.parametrize(
+    ("cards", "actions", "paid"),
+    [
+        ("Ac 2d Ad 7h", "", 2),  # aces win 87 % of deals
+        ("Ac 2d Ad 7h As Ah 2c 3d", "r c r c", 6),  # four aces are not beaten
+    ],
+)
+def test_a_hand_that_is_checked_down_is_worth_its_share_of_what_all_have_paid(
+    cards, actions, paid
+):
+    state = play(game, cards, actions)
+    value, other = (float(game.check_down([state], seat)[0]) for seat in (0, 1))
+    assert value == -other
+    assert 0.5 * paid <= value <= paid
+    assert (value == paid) == bool(actions)
+
+
+def test_a_hand_that_has_folded_is_worth_what_it_paid():
+    state = play(LimitHoldem(3), "Ac 2d 5c Ad 7h 6c", "r f")
+    values = [LimitHoldem(3).check_down([state], seat)[0] for seat in range(3)]
+    assert values[0] == -1
+    assert sum(values) == pytest.approx(0)

@@ -1,5 +1,7 @@
 """Trees from files: our own games by hand, the format, and files of strangers."""
 
+import pickle
+import random
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from arena_envs.solvers import (
     information_states,
     minimax,
     nash_conv,
+    uniform_table,
 )
 from arena_envs.trust import NotTrusted, named_only
 
@@ -236,3 +239,19 @@ def test_a_strangers_text_names_trees_of_ours_only(tmp_path: Path) -> None:
             make_game("tree", file=str(tmp_path / "theirs.efg"))
     with pytest.raises(ValueError, match="did you mean 'trust'"):
         make_game("tree", file="trusts")
+
+
+def test_a_changed_file_of_the_same_name_is_another_game(tmp_path: Path) -> None:
+    """What is remembered of the old one, such as draws and solutions, does not answer for it."""
+    path = tmp_path / "game.efg"
+    path.write_text(MATCHING)
+    old = make_game("tree", file=str(path))
+    assert old.resample(1, 1, random.Random(0)) in (1, 4)
+    assert nash_conv(old, uniform_table(old)) == 0  # both sides are equally likely
+    (tmp_path / "game.toml").write_text('rules = "Match."\n')
+    with_texts = make_game("tree", file=str(path))
+    path.write_text(MATCHING.replace('1 "won" { 1, -1.0 }', '3 "more" { 3, -3 }'))
+    new = make_game("tree", file=str(path))
+    assert len({old, with_texts, new, make_game("tree", file=str(path))}) == 3
+    assert nash_conv(new, uniform_table(new)) == 1  # each gains a half
+    assert old == pickle.loads(pickle.dumps(old))

@@ -28,6 +28,7 @@ from socket import create_server
 
 ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "constraints"
+EXAMPLES = ROOT / "tests" / "adapters"
 NONE = "none"  # the package without an extra
 ELSEWHERE = {"dev": "make test", "vllm": "make engine"}  # have environments already
 TYPED = "1\n" * 200  # to whatever asks: the first legal action
@@ -104,6 +105,13 @@ def play_on(asked: Callable[..., dict[str, object]]) -> None:
         raise Failed(f"the game did not end: {view}")
 
 
+def of_example(adapter: str, call: str) -> str:
+    """A step of the example that the adapter's page shows."""
+    path = str(EXAMPLES / adapter / "example.py")
+    example = f"types.SimpleNamespace(**runpy.run_path({path!r}))"
+    return f"python: import runpy, types; print({example}.{call})"
+
+
 STEPS: dict[str, Sequence[Step]] = {
     NONE: [
         "arena games",
@@ -113,16 +121,17 @@ STEPS: dict[str, Sequence[Step]] = {
         "arena check probe:Probe",
     ],
     "chess": ["arena check chess -n 2", "arena play chess --max-turns 4"],
-    "cleanrl": ["python: import torch, arena_wrappers.policies.arrays"],
+    "cleanrl": [of_example("cleanrl", "nash_conv(1)")],
     "eval": [
         "arena eval mcts:5 connect_four --against random -n 2",
         "arena bench tournament random first -g kuhn_poker -n 5 --out cup",
         "arena report cup",
     ],
-    "gem": [
-        "python: import arena_wrappers.adapters.gem, gem; gem.make('arena:nim-v0')"
+    "gem": [of_example("gem", "main(20)")],
+    "inspect": [
+        of_example("inspect", "self_play(2)"),
+        f"inspect eval {EXAMPLES}/inspect/example.py@against_cfr --model mockllm/model --limit 2",
     ],
-    "inspect": ["python: import arena_wrappers.adapters.inspect"],
     "mcp": [
         "python: from arena_wrappers.adapters.mcp import make_server; make_server('cfr')"
     ],
@@ -138,19 +147,21 @@ STEPS: dict[str, Sequence[Step]] = {
         "e.reset(seed=0); e.render().shape"
     ],
     "report": ["python: import arena_studio.report.page, arena_studio.report.charts"],
-    "rllib": ["python: import arena_wrappers.adapters.rllib"],
-    "sb3": [
-        "python: import gymnasium, sb3_contrib; "
-        "gymnasium.make('arena_envs:arena/Nim-v0', opponents='random').reset()"
-    ],
+    "rllib": [of_example("rllib", "CONFIG.build_algo().train()")],
+    "sb3": [of_example("sb3", "nash_conv(1024)")],
     "smollm2": [
-        "python: from arena_trainers.lm import models, smollm2; models.model_folder(smollm2.NAME)"
+        "arena eval lm:smollm2 kuhn_poker --against cfr -n 2",
+        "arena train smollm2 --max_steps 1 --warm_start steps=1 --output-dir run",
     ],
     "solve": ["arena solve kuhn_poker"],
-    "textarena": ["python: import arena_wrappers.adapters.textarena"],
-    "torchrl": ["python: import torchrl, arena_wrappers.adapters"],
+    "textarena": [of_example("textarena", "main()")],
+    "torchrl": [
+        of_example("torchrl", "main(20)"),
+        of_example("torchrl", "nash_conv(1)"),
+    ],
     "track": [
-        "arena train --max_steps 1 --warm_start steps=5 --report_to tensorboard --output-dir run"
+        f"arena train --max_steps 1 --warm_start steps=5 --report_to {name} --output-dir {name}"
+        for name in ("tensorboard", "trackio")
     ],
     "train": [
         "arena train --max_steps 1 --warm_start steps=5 --output-dir run",

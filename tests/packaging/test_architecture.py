@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 import tomllib
@@ -268,6 +269,21 @@ def test_the_version_is_the_same_everywhere() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == PROJECT["version"]
     assert f"## {PROJECT['version']}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_readme_cites_what_the_citation_file_says() -> None:
+    """An owner fills in `CITATION.cff`; this names what the README's BibTeX then lacks."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    readme = (ROOT / "README.md").read_text()
+    fields = dict(re.findall(r"^  (\w+) += \{+(.*?)\}+,?$", readme, re.MULTILINE))
+    names = [
+        author.get("name") or f"{author['family-names']}, {author['given-names']}"
+        for author in citation["authors"]
+    ]
+    assert fields["author"] == " and ".join(names)
+    assert fields["title"] == citation["title"]
+    assert fields["version"] == str(citation["version"])
+    assert fields["url"] == citation["repository-code"]
 
 
 def test_constraints_fit_the_ranges_of_the_dependencies() -> None:

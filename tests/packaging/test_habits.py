@@ -106,6 +106,13 @@ def test_the_files_of_the_quick_tests_exist():
     assert all((ROOT / name).exists() for name in names if not name.startswith("--"))
 
 
+def test_each_planted_fault_stands_once_in_its_file():
+    faults = tomllib.loads((ROOT / "tests" / "mutants" / "faults.toml").read_text())
+    for fault in faults["fault"]:
+        assert (ROOT / fault["file"]).read_text().count(fault["old"]) == 1, fault
+        assert all((ROOT / path).exists() for path in fault["tests"]), fault
+
+
 def test_one_tag_builds_what_a_release_has_and_publishes_only_when_an_owner_allows_it():
     text = (ROOT / ".github/workflows/release.yml").read_text()
     jobs = yaml.safe_load(text)["jobs"]

@@ -16,6 +16,7 @@ if not is_installed("vllm"):
 
 from arena_trainers.runs.checks.preflight import read_options
 from arena_trainers.runs.launch import launch
+from arena_trainers.runs.mappings import nested
 
 HERE = Path(__file__).parent
 RUNS = HERE.parent / "trainers" / "runs"
@@ -34,7 +35,7 @@ def test_one_command_trains_with_a_server_and_two_processes(tmp_path, ahead):
     if ahead:
         settings |= WITH_STAND_IN.AHEAD
     recipe, run = tmp_path / "recipe.yaml", tmp_path / "run"
-    recipe.write_text(json.dumps(settings))
+    recipe.write_text(json.dumps(nested(settings)))
     job, args = read_options(settings)
     arguments = [str(recipe), "--output-dir", str(run)]
     status = launch(

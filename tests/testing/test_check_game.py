@@ -91,7 +91,7 @@ class Shifted(KuhnPoker):
 
 
 class LongGame(KuhnPoker):
-    max_turns = 2
+    max_turns = 1
 
 
 class SharedArray(KuhnPoker):
@@ -598,7 +598,7 @@ BROKEN = [
     (Unstable, "a copy of the game equals it and hashes alike"),
     (HalfFacts, r"teams has an entry for each seat; got \(0,\)"),
     (Restless, "an episode ends within max_turns = 3. End the episode earlier"),
-    (LongGame, "an episode ends within max_turns = 2"),
+    (LongGame, "an episode ends within max_turns = 1"),
     (Descending, r"legal actions are in ascending order; got \[1, 0\]"),
     (NumpyActions, "actions are integers from 0 to 1; got"),
     (LoadedDeck, "probabilities of chance outcomes sum to 1; got 0.66"),
@@ -716,7 +716,7 @@ def test_states_are_resampled_by_their_chances() -> None:
 @pytest.mark.parametrize(("game", "rule"), BROKEN)
 def test_the_first_broken_rule_is_named(game: type[Any], rule: str) -> None:
     with pytest.raises(BrokenPromise, match=rf"breaks a rule: ({rule})") as caught:
-        check_game(game())
+        check_game(game(), num_episodes=8)
     message = str(caught.value)
     assert game.__name__ in message
     assert "\n" not in message

@@ -20,6 +20,7 @@ NEEDED_WITHIN: Mapping[str, tuple[str, ...]] = {
 }
 WITHIN_TURN = tuple(NEEDED_WITHIN)
 MIN_CHANCE = 1e-9  # of all other tokens; a smaller one is rounding
+ROUNDED_LOG = 0.3  # nats; logits of 16 bits are rounded by as much
 
 
 def credit_within(turns: Trajectories, advantage: Floats, within_turn: str) -> Floats:
@@ -65,7 +66,8 @@ def surprises(turns: Trajectories) -> Floats:
         is 2 with the token column `span`, 0 for reasoning and 1 for the answer, else 1.
 
     Raises:
-        ValueError: a span other than 0 and 1.
+        ValueError: a span other than 0 and 1, or a log-probability above 0 or an entropy below 0
+            by more than rounding of 16 bits.
 
     >>> from arena_credit import TurnBatch, trajectories
     >>> one = dict(game=[0, 0], seat=[0, 0], turn=[0, 0], group=[0, 0], episode=[0, 1])
@@ -79,8 +81,18 @@ def surprises(turns: Trajectories) -> Floats:
     if not _has_surprise(turns):
         return np.zeros((len(turns.row), 0))
     places = turns.token_row
-    each = tokens["logprob"][places] + tokens["entropy"][places]
-    return _sums_by_span(turns, each)
+    logprob, entropy = tokens["logprob"][places], tokens["entropy"][places]
+    for odd in np.flatnonzero(logprob > ROUNDED_LOG)[:1]:
+        raise ValueError(
+            f"want log-probabilities of at most 0 in tokens['logprob'], got {logprob[odd]:g}; "
+            "pass logarithms of probabilities"
+        )
+    for odd in np.flatnonzero(entropy < -ROUNDED_LOG)[:1]:
+        raise ValueError(
+            f"want entropies of at least 0 in tokens['entropy'], got {entropy[odd]:g}; "
+            "pass -Σ p log p of the distribution that sampled"
+        )
+    return _sums_by_span(turns, logprob + entropy)
 
 
 def expected_squares(turns: Trajectories) -> Floats:

@@ -28,7 +28,7 @@ from arena_eval.matches import (
 from arena_eval.result_rows import ResultRow, append_results
 from arena_eval.spending import Budget, Spending, added
 from arena_eval.stopping import StopRule
-from arena_eval.tables import ANY_TIME, LUCK
+from arena_eval.tables import ANY_TIME, EXACT, LUCK
 from arena_wrappers import (
     EpisodePlan,
     NoReplyError,
@@ -38,13 +38,18 @@ from arena_wrappers import (
     stream_plans,
 )
 
-CAPTION = """\
+SAMPLED = """\
 difference: trained less base on the same seeds and seats, from replayed records; brackets: 95 % intervals over n seeds
 No interval covers a rare, large loss that these episodes never showed.
-On average, 5 % of {num} differences lie outside their intervals by chance.
-tokens: of the policy's replies in an episode, in all its seats; per point: tokens / (return - return of random play)
+On average, 5 % of {num} differences lie outside their intervals by chance."""
+TOKENS = (
+    "tokens: of the policy's replies in an episode, in all its seats; per point: tokens / (return - "
+    "return of random play)"
+)
+LEVELS = """\
 trained: this game and these parameters; sibling: these rules with other parameters; held out: other rules
 The training's games: {games}"""
+UNKNOWN_LEVELS = "The training's games: unknown; give --trained-on GAME"
 ROLES = {"policy": "trained", "uniform": "random"}  # where the names differ
 SOLO = {"policy": "solo", "base": "base solo"}
 
@@ -277,11 +282,9 @@ def comparison_table(
         stops: lines about the ends of play, see `Evaluation.stops`.
     """
     differences = [record for record in records if record["role"] == "difference"]
-    num_sampled = sum(not record.get("is_exact") for record in differences)
-    games = ", ".join(differences[0]["trained_on"]) or "unknown; give --trained-on GAME"
     table = Table(
         title=differences[0]["policy"],
-        caption=CAPTION.format(num=num_sampled, games=games),
+        caption="\n".join(_notes(records, stops)),
         caption_justify="left",
         box=box.SIMPLE_HEAD,
     )
@@ -291,10 +294,6 @@ def comparison_table(
     has_luck_out = any(record.get("adjusted") is not None for record in records)
     if has_luck_out:
         heads[2:2] = ["luck out (95 %)", "as good as"]
-        table.caption = f"{table.caption}\n{LUCK}"
-    if stops:
-        played = [f"played: {text}" for text in stops]
-        table.caption = "\n".join([str(table.caption), *played, ANY_TIME])
     for head in heads:
         table.add_column(head, justify="right")
     for record in records:
@@ -315,6 +314,25 @@ def comparison_table(
         ]
         table.add_row(*cells)
     return table
+
+
+def _notes(records: Sequence[Mapping[str, Any]], stops: Sequence[str]) -> list[str]:
+    """Lines that explain the table, of what is in it alone."""
+    differences = [record for record in records if record["role"] == "difference"]
+    num_sampled = sum(not record.get("is_exact") for record in differences)
+    notes = [SAMPLED.format(num=num_sampled)] if num_sampled else []
+    if any(record.get("is_exact") for record in records):
+        notes.append(EXACT)
+    if any(record.get("tokens") is not None for record in records):
+        notes.append(TOKENS)
+    games = ", ".join(differences[0]["trained_on"])
+    notes.append(LEVELS.format(games=games) if games else UNKNOWN_LEVELS)
+    if any(record.get("adjusted") is not None for record in records):
+        notes.append(LUCK)
+    notes += [f"played: {text}" for text in stops]
+    if stops and num_sampled:
+        notes.append(ANY_TIME)
+    return notes
 
 
 def _luck_cells(record: Mapping[str, Any]) -> list[str]:

@@ -107,11 +107,23 @@ def _lowest_mean(sample: Floats, bets: Floats, tail: float) -> float:
     return low
 
 
-def betting_paired_interval(
+def reported_interval(
+    values: Sequence[float], low: float, high: float, level: float = LEVEL
+) -> Ends:
+    """The hull of `betting_interval` and of the mean of the values.
+
+    In a long sequence the interval of earlier values may exclude the mean of all.
+    """
+    first, last = betting_interval(values, low, high, level)
+    mean = float(np.mean(values))
+    return min(first, mean), max(last, mean)
+
+
+def reported_paired_interval(
     gaps: Sequence[float], bound: float, level: float = LEVEL
 ) -> Ends:
-    """`betting_interval` of differences within [-bound, bound]."""
-    return betting_interval(gaps, -bound, bound, level)
+    """`reported_interval` of differences within [-bound, bound]."""
+    return reported_interval(gaps, -bound, bound, level)
 
 
 def asymptotic_interval(
@@ -174,8 +186,8 @@ PLANNED = IntervalMethods(
 def any_time(level: float = LEVEL) -> IntervalMethods:
     """Interval methods that hold at all numbers of values together, at a level."""
     return IntervalMethods(
-        partial(betting_interval, level=level),
-        partial(betting_paired_interval, level=level),
+        partial(reported_interval, level=level),
+        partial(reported_paired_interval, level=level),
         partial(asymptotic_interval, level=level),
         MIN_ASYMPTOTIC,
     )

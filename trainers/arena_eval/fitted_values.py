@@ -5,16 +5,18 @@ import os
 import random
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.bots import Bot, make_bot
 from arena_envs.bots.mcts import ISMCTS, MCTS
+from arena_envs.bots.simple import Uniform
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -30,7 +32,7 @@ from arena_wrappers.records import replacing
 
 Array = NDArray[np.float32]
 
-FORMAT = 3  # of the cache; another number fits anew
+FORMAT = 4  # of the cache; another number fits anew
 NUM_STATES = 160_000  # of all games that are played
 MAX_NUMBERS = 40_000_000  # of the features of all these states: 160 MB
 MAX_ACTIONS = 240_000  # of these games, so that long ones take no minutes
@@ -38,12 +40,34 @@ MAX_GAMES = 32_000
 STATES_PER_GAME = 6
 NOISE = 0.3  # of the bots, so that they reach what other policies reach
 HIDDEN = 64
-NUM_EPOCHS = 30
-PATIENCE = 3  # epochs without a lower error on held-out games
+NUM_STEPS = 3000  # of a fit, of whole epochs
+MAX_EPOCHS = 30
+NUM_LEARNED_STEPS = 1000  # of the fit that the seat's free bot learns by
+MAX_LEARNED = 200  # actions of a game where it learns
+AVERAGED = 0.998  # share of the earlier steps in the average of weights
 BATCH = 256
 ONE_THREAD = 200_000  # multiplications of a product; OpenBLAS starts threads for more
-RATE, DECAY = 2e-3, 1e-2
+RATE, DECAY = 4e-3, 1e-2
 HELD_OUT = 5  # every fifth game
+
+
+Choose = Callable[[AnyGame, Any, random.Random], Any]  # an action of the seat to move
+
+
+class Decision(NamedTuple):
+    """A decision of the seat in a free game.
+
+    Attributes:
+        state: before it.
+        action: that was chosen.
+        result: the seat's return at the end.
+        number: of the game.
+    """
+
+    state: Any
+    action: Any
+    result: float
+    number: int
 
 
 class NetValues:
@@ -56,6 +80,8 @@ class NetValues:
         scale: multiplies the output.
         seconds: CPU time of play and fit.
     """
+
+    num_alternatives = None
 
     def __init__(
         self,
@@ -82,7 +108,8 @@ def bot_values(
     """Values of the seat by a network, from the cache or fitted anew.
 
     Bots play up to `max_games` games with 30 % random actions: the opponent where it is a bot
-    without search, else the game's heuristic, else random play; the seat as the opponent does.
+    without search, else the game's heuristic, else random play; the seat as the opponent does. Against
+    random play, and alone, it learns from the first half of these games for the second.
     Cached in `$ARENA_CACHE/values`, by default `~/.cache/arena/values`.
 
     Args:
@@ -141,49 +168,169 @@ def _searches(bot: Bot) -> bool:
     return isinstance(bot, MCTS | ISMCTS)
 
 
+class FreeGames:
+    """Features of states of games that bots play, and what the seat gets in these games.
+
+    Args:
+        game: the rules.
+        seat: whose returns.
+    """
+
+    def __init__(self, game: AnyGame, seat: int) -> None:
+        self._game, self._seat = game, seat
+        width = len(state_features(game, game.initial_state()))
+        self._max_states = min(NUM_STATES, MAX_NUMBERS // width)
+        self._features: list[Array] = []
+        self._returns: list[float] = []
+        self._numbers: list[int] = []  # of the games
+        self._num_actions = self._num_games = 0
+
+    def play(
+        self, choose: Sequence[Choose], max_games: int, share: float = 1.0
+    ) -> list[Decision]:
+        """Plays until there are `max_games` games, or a share of all states and actions.
+
+        Args:
+            choose: how each seat plays.
+            max_games: of all calls together.
+            share: up to 1.
+
+        Returns:
+            The seat's own decisions.
+        """
+        decisions: list[Decision] = []
+        first = self._num_games
+        while self._num_games < max_games:
+            number = self._num_games
+            rng = random.Random(f"free game {number}")
+            steps, final = _played(self._game, choose, rng)
+            result = float(self._game.returns(final)[self._seat])
+            states = [state for state, _ in steps[1:] or steps]
+            self._num_actions += len(states)
+            for state in rng.sample(states, min(STATES_PER_GAME, len(states))):
+                self._features.append(state_features(self._game, state))
+                self._returns.append(result)
+                self._numbers.append(number)
+            decisions += [
+                Decision(state, action, result, number)
+                for state, action in steps
+                if self._game.current_player(state) == self._seat
+            ]
+            self._num_games += 1
+            # a few games at least, on both sides of the split
+            is_enough = (
+                len(self._features) >= share * self._max_states
+                or self._num_actions >= share * MAX_ACTIONS
+            )
+            if is_enough and number - first >= 2 * HELD_OUT:
+                break
+        return decisions
+
+    def rows(self) -> tuple[Array, Array, NDArray[np.intp]]:
+        """Features, returns and numbers of the games."""
+        returns = np.array(self._returns, np.float32)
+        return np.stack(self._features), returns, np.array(self._numbers)
+
+
 def _free_games(
     game: AnyGame, seat: int, opponent: Policy | None, max_games: int
 ) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Features of states, the seat's return of their games, and the numbers of the games."""
+    """Features of states, the seat's return of their games, and the numbers of the games.
+
+    Who plays at random does not play as a model does. So where nothing better is known than random
+    play against random play, the seat learns from the first half of the games for the second.
+    """
+    games = FreeGames(game, seat)
     bots = free_bots(game, seat, opponent)
-    features: list[Array] = []
-    returns: list[float] = []
-    numbers: list[int] = []
-    num_actions = 0
-    width = len(state_features(game, game.initial_state()))
-    num_states = min(NUM_STATES, MAX_NUMBERS // width)
-    for number in range(max_games):
-        rng = random.Random(f"free game {number}")
-        states, final = _played(game, bots, rng)
-        num_actions += len(states)
-        for state in rng.sample(states, min(STATES_PER_GAME, len(states))):
-            features.append(state_features(game, state))
-            returns.append(float(game.returns(final)[seat]))
-            numbers.append(number)
-        # a few games at least, on both sides of the split
-        is_enough = len(features) >= num_states or num_actions >= MAX_ACTIONS
-        if is_enough and number >= 2 * HELD_OUT:
-            break
-    return np.stack(features), np.array(returns, np.float32), np.array(numbers)
+    choose: list[Choose] = [partial(_staged, bot) for bot in bots]
+    if not _learns(game, seat, bots):
+        games.play(choose, max_games)
+        return games.rows()
+    decisions = games.play(choose, max_games // 2, 0.5)
+    if decisions:
+        choose[seat] = LearnedChoice(game, seat, decisions)
+    games.play(choose, max_games)
+    return games.rows()
+
+
+def _learns(game: AnyGame, seat: int, bots: Sequence[Bot]) -> bool:
+    """Whether all others play at random, so that the seat's free bot does, too."""
+    others = [bot for s, bot in enumerate(bots) if s != seat]
+    is_random = isinstance(bots[seat].inner, Uniform)  # type: ignore[attr-defined] # noisy
+    are_random = all(isinstance(bot, Uniform) for bot in others)
+    return is_random and are_random and 1 < (game.num_actions or 0) <= MAX_LEARNED
+
+
+class LearnedChoice:
+    """The action with the highest mean return in earlier games, by a network; 30 % at random.
+
+    Args:
+        game: the rules.
+        seat: that plays.
+        decisions: its own in earlier games.
+    """
+
+    def __init__(self, game: AnyGame, seat: int, decisions: Sequence[Decision]) -> None:
+        self._seat, self._num_actions = seat, game.num_actions or 0
+        rows = [
+            self._inputs(game, decision.state, [decision.action])
+            for decision in decisions
+        ]
+        returns = np.array([decision.result for decision in decisions], np.float32)
+        numbers = np.array([decision.number for decision in decisions])
+        scale = float(returns.std()) or 1.0
+        self._weights = _fit(
+            np.concatenate(rows),
+            (returns - returns.mean()) / scale,
+            numbers % HELD_OUT == 0,
+            NUM_LEARNED_STEPS,
+        )
+
+    def __call__(self, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
+        actions = game.legal_actions(state)
+        if rng.random() < NOISE or len(actions) == 1:
+            return rng.choice(actions)
+        inputs = self._inputs(game, state, actions)
+        return actions[int(_activations(self._weights, inputs)[-1][:, 0].argmax())]
+
+    def _inputs(self, game: AnyGame, state: AnyState, actions: Sequence[int]) -> Array:
+        """What the seat knows, and each action as one-hot."""
+        view = np.asarray(game.features(state, self._seat), np.float32)
+        choices = np.zeros((len(actions), self._num_actions), np.float32)
+        choices[np.arange(len(actions)), actions] = 1
+        return np.concatenate([np.tile(view, (len(actions), 1)), choices], axis=1)
+
+
+def _staged(bot: Bot, game: AnyGame, state: AnyState, rng: random.Random) -> Any:
+    return bot(*stage_of(game, state), rng)
 
 
 def _played(
-    game: AnyGame, bots: Sequence[Bot], rng: random.Random
-) -> tuple[list[Any], Any]:
-    """The states of a game after the first one, and its last state."""
-    state, states = game.initial_state(), []
+    game: AnyGame, choose: Sequence[Choose], rng: random.Random
+) -> tuple[list[tuple[Any, Any]], Any]:
+    """The states of a game with the actions that followed, and its last state."""
+    state, steps = game.initial_state(), []
     while (player := game.current_player(state)) != TERMINAL:
         if player == CHANCE:
             action = sample_chance(game, state, rng)
         else:
-            action = bots[player](*stage_of(game, state), rng)
-        states.append(state)
+            action = choose[player](game, state, rng)
+        steps.append((state, action))
         state = game.apply(state, action)
-    return states[1:] or states, state
+    return steps, state
 
 
-def _fit(features: Array, targets: Array, held_out: NDArray[np.bool_]) -> list[Array]:
-    """Weights with the least squared error on the held-out games; Adam with weight decay."""
+def _fit(
+    features: Array,
+    targets: Array,
+    held_out: NDArray[np.bool_],
+    num_steps: int = NUM_STEPS,
+) -> list[Array]:
+    """Weights with the least squared error on the held-out games.
+
+    Adam with weight decay and a rate that falls to 0. The weights are a moving average over steps,
+    which takes out the noise of returns, and are compared at the end of each epoch.
+    """
     rng = np.random.default_rng(0)
     sizes = [features.shape[1], HIDDEN, HIDDEN, 1]
     weights: list[Array] = []
@@ -192,12 +339,16 @@ def _fit(features: Array, targets: Array, held_out: NDArray[np.bool_]) -> list[A
         matrix = rng.normal(0, scale, (num_inputs, num_outputs)).astype(np.float32)
         weights += [matrix, np.zeros(num_outputs, np.float32)]
     means, squares = ([np.zeros_like(w) for w in weights] for _ in range(2))
-    best, least, num_worse, step = weights, np.inf, 0, 0
+    averages, best, least, step = list(weights), weights, np.inf, 0
     rows = np.flatnonzero(~held_out)
-    for _ in range(NUM_EPOCHS):
+    num_batches = max(1, len(rows) // BATCH)
+    num_epochs = min(MAX_EPOCHS, -(-num_steps // num_batches))
+    for _ in range(num_epochs):
         order = rng.permutation(rows)
-        for start in range(0, max(1, len(order) - BATCH + 1), BATCH):
+        for start in range(0, num_batches * BATCH, BATCH):
             batch, step = order[start : start + BATCH], step + 1
+            rate = RATE * (1 - step / (num_epochs * num_batches))
+            share = max(1 - AVERAGED, 10 / (step + 10))  # few steps: of all so far
             gradients = _gradients(weights, features[batch], targets[batch])
             for index, gradient in enumerate(gradients):
                 means[index] += 0.1 * (gradient - means[index])
@@ -205,14 +356,13 @@ def _fit(features: Array, targets: Array, held_out: NDArray[np.bool_]) -> list[A
                 mean = means[index] / (1 - 0.9**step)
                 square = squares[index] / (1 - 0.999**step)
                 change = mean / (np.sqrt(square) + 1e-8) + DECAY * weights[index]
-                weights[index] = (weights[index] - RATE * change).astype(np.float32)
-        output = _activations(weights, features[held_out])[-1][:, 0]
+                weights[index] = (weights[index] - rate * change).astype(np.float32)
+                moved = averages[index] + share * (weights[index] - averages[index])
+                averages[index] = moved.astype(np.float32)
+        output = _activations(averages, features[held_out])[-1][:, 0]
         error = float(np.mean((output - targets[held_out]) ** 2))
-        num_worse = 0 if error < least else num_worse + 1
         if error < least:
-            best, least = list(weights), error
-        if num_worse > PATIENCE:
-            break
+            best, least = list(averages), error
     return best
 
 

@@ -14,12 +14,10 @@ for Agent Evaluation in Imperfect Information Games* (2018), https://arxiv.org/a
 It departs from the paper in one point: corrections are summed by kind, each with a coefficient from 0
 to 1 that other episodes decide.
 
-Imaginary observations (`alike_histories`): where all opponents' probabilities are known, a return and
-its corrections are averaged over all histories in which the evaluated seat sees and does the same at
-each of its turns, with the probabilities of chance and the opponents. The seat's own probabilities
-are the same in all of them. What this takes from the return has mean 0, too: the kind "unseen".
+The kind "unseen" is what imaginary observations take from a return, see `arena_eval.imaginary`.
 """
 
+import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
@@ -44,8 +42,6 @@ LUCK_KINDS: tuple[LuckKind, ...] = get_args(LuckKind)
 NUM_FOLDS = 5
 MIN_WORTH = 1.05  # times the episodes; less does not help
 NO_SPREAD = 1e-12  # of the raw variance; less is rounding
-MAX_NODES = 2000  # states that are visited for the histories of an episode
-MAX_ALIKE = 200  # such histories
 MIN_FITTED = 50  # episodes from which on coefficients are fitted; fewer have 1
 
 Behavior = tuple[Sequence[float], float]  # of legal actions, sum 1; of an invalid reply
@@ -60,7 +56,8 @@ class Draw(NamedTuple):
 
     Attributes:
         kind: who draws.
-        probabilities: of the alternatives; they sum to 1.
+        probabilities: of the alternatives; they sum to 1. Of sampled ones: shares of the samples, and
+            0 for what was drawn.
         states: the state after each alternative; None where the episode ends by a forfeit.
         returns: the seat's return of each alternative that ends the episode, NaN for others.
         taken: index of the alternative that was drawn.
@@ -78,6 +75,7 @@ def draws_of(
     steps: Iterable[tuple[Any, Any]],
     seat: int,
     behavior_of: BehaviorOf,
+    alternatives: "SampledAlternatives | None" = None,
 ) -> list[Draw]:
     """The draws of an episode whose probabilities are known.
 
@@ -88,11 +86,15 @@ def draws_of(
         seat: whose returns are corrected.
         behavior_of: what a seat does in a state; None where it is unknown. It must not depend
             on what the seat does then.
+        alternatives: of chance; None takes all.
     """
     draws = []
+    steps = [*steps]
+    if alternatives is not None:
+        draws = alternatives.draws(game, steps, seat)
     for state, action in steps:
         player = game.current_player(state)
-        if player == TERMINAL:
+        if player == TERMINAL or (player == CHANCE and alternatives is not None):
             continue
         if player == CHANCE:
             actions, probabilities = zip(*possible_outcomes(game, state), strict=True)
@@ -117,107 +119,46 @@ def draws_of(
     return draws
 
 
-class CompatibleHistory(NamedTuple):
-    """A history in which the evaluated seat sees and does what it did in an episode.
+class SampledAlternatives:
+    """Draws alternatives of chance where each of them has a value that takes long.
 
-    Attributes:
-        weight: probability of all draws that are not the seat's.
-        steps: as of `draws_of`.
-        result: the seat's return.
-    """
-
-    weight: float
-    steps: Sequence[tuple[Any, Any]]
-    result: float
-
-
-def alike_histories(
-    game: AnyGame,
-    steps: Iterable[tuple[Any, Any]],
-    seat: int,
-    behavior_of: BehaviorOf,
-) -> list[CompatibleHistory]:
-    """All histories that the seat's own turns do not tell from an episode.
-
-    Empty where an opponent's probabilities are unknown, in games of more than two seats, and
-    where there are more than `MAX_ALIKE`, or more than `MAX_NODES` states to visit. All of
-    these histories say so alike, so that means stay unbiased.
+    All outcomes of chance in a row, such as the cards of a deal, are one draw. Its alternatives are
+    `num` independent samples of the same, which have the same mean, so the correction is unbiased.
 
     Args:
-        game: the rules.
-        steps: of the episode, as for `draws_of`.
-        seat: the evaluated one.
-        behavior_of: what a seat does in a state; of opponents alone.
+        rng: independent of the episodes.
+        num: samples for each draw.
     """
-    if game.num_players > 2:
-        return []
-    turns = [
-        (game.information_state(state, seat), action)
-        for state, action in steps
-        if game.current_player(state) == seat
-    ]
-    histories: list[CompatibleHistory] = []
-    Place = tuple[Any, float, list[tuple[Any, Any]], int]  # of a type
-    stack: list[Place] = [(game.initial_state(), 1.0, [], 0)]
-    num_nodes = 0
-    while stack:
-        state, weight, before, num_turns = stack.pop()
-        num_nodes += 1
-        if num_nodes > MAX_NODES or len(histories) > MAX_ALIKE:
-            return []
-        player = game.current_player(state)
-        if player == TERMINAL:
-            if num_turns == len(turns):
-                result = float(game.returns(state)[seat])
-                histories.append(CompatibleHistory(weight, before, result))
-            continue
-        if player == seat:
-            information = game.information_state(state, seat)
-            if num_turns == len(turns) or information != turns[num_turns][0]:
+
+    def __init__(self, rng: random.Random, num: int) -> None:
+        self._rng, self._num = rng, num
+
+    def draws(
+        self, game: AnyGame, steps: Sequence[tuple[Any, Any]], seat: int
+    ) -> list[Draw]:
+        """The draws of chance in an episode; the first state of each is what was drawn."""
+        draws, before = [], None
+        for state, action in steps:
+            if game.current_player(state) != CHANCE:
                 continue
-            outcomes = [(turns[num_turns][1], 1.0)]
-            num_turns += 1
-        elif player == CHANCE:
-            outcomes = [*possible_outcomes(game, state)]
-        elif (behavior := behavior_of(player, state)) is None:
-            return []
-        else:
-            shares, invalid = behavior
-            actions = game.legal_actions(state)
-            outcomes = [
-                (action, (1 - invalid) * share)
-                for action, share in zip(actions, shares, strict=True)
+            before = state if before is None else before
+            after = game.apply(state, action)
+            if game.current_player(after) == CHANCE:
+                continue
+            states = [after, *(self._sample(game, before) for _ in range(self._num))]
+            returns = [
+                _known_return(game, before, state, seat, CHANCE) for state in states
             ]
-            outcomes.append((None, invalid))
-        for action, share in outcomes:
-            after = [*before, (state, action)]
-            if share <= 0:
-                continue
-            if action is not None:
-                following = game.apply(state, action)
-                stack.append((following, weight * share, after, num_turns))
-            elif num_turns == len(turns):
-                result = float(game.forfeit(state, player)[seat])
-                histories.append(CompatibleHistory(weight * share, after, result))
-    return histories
+            shares = [0.0, *[1 / self._num] * self._num]
+            draws.append(Draw("chance", shares, states, returns, 0))
+            before = None
+        return draws
 
-
-def unseen_corrections(
-    histories: Sequence[CompatibleHistory], sums: Floats, result: float
-) -> Floats:
-    """The corrections of an episode by its histories: float[kinds].
-
-    Args:
-        histories: of `alike_histories`.
-        sums: float[histories, kinds], the corrections of each.
-        result: the seat's return in the episode.
-    """
-    weights = np.array([history.weight for history in histories])
-    weights /= weights.sum()
-    corrections = weights @ sums
-    mean = weights @ np.array([history.result for history in histories])
-    corrections[LUCK_KINDS.index("unseen")] = result - mean
-    return np.asarray(corrections)
+    def _sample(self, game: AnyGame, state: AnyState) -> AnyState:
+        while game.current_player(state) == CHANCE:
+            outcomes, shares = zip(*possible_outcomes(game, state), strict=True)
+            state = game.apply(state, self._rng.choices(outcomes, shares)[0])
+        return state
 
 
 def _following(game: AnyGame, state: AnyState, action: AnyAction) -> Any:

@@ -4,11 +4,11 @@ import json
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import arena_envs
 from arena_envs import GameEnv
@@ -19,7 +19,7 @@ from arena_eval.exact import ExactEvaluation, ExactOutcome, SeatOrAll, exact_row
 from arena_eval.exploit import Scores, given_prompts, is_tabular
 from arena_eval.intervals import import_stats
 from arena_eval.luck import Adjusted
-from arena_eval.measures import measure_of
+from arena_eval.measures.by_name import measure_of
 from arena_eval.recorded_luck import LuckByLineup, Pairing
 from arena_eval.result_rows import (
     EpisodesBySeat,
@@ -262,6 +262,21 @@ def evaluate(
     return evaluation
 
 
+class Stream(Protocol):
+    """Plays planned episodes, see `arena_wrappers.stream_plans`."""
+
+    def __call__(
+        self,
+        plans: Sequence[EpisodePlan],
+        *,
+        batch_size: int | None = None,
+        timeout: float | None = None,
+        on_error: Literal["lose", "raise"] | None = None,
+    ) -> Iterator[tuple[int, Episode]]:
+        """Yields the index of a plan with its episode, once it is over."""
+        ...
+
+
 class EvaluationPlan:
     """An evaluation with checked arguments, ready to run.
 
@@ -302,6 +317,7 @@ class EvaluationPlan:
         stop: when play against an opponent ends before `num_episodes`; None: never. A budget
             leaves out baselines against opponents that cost something.
         scores: of the policy with these prompts, if `tabular` has asked for them before.
+        stream: plays the planned episodes, as `stream_plans` does.
 
     Attributes:
         num_episodes: episodes of the whole evaluation, with baselines; at most, with `stop`.
@@ -334,6 +350,7 @@ class EvaluationPlan:
         values: str | None = "auto",
         stop: StopRule | None = None,
         scores: Scores | None = None,
+        stream: Stream = stream_plans,
     ) -> None:
         import_stats()  # fails before hours of play
         self._seeds, self._samples = seeds_of(seed, num_episodes), range(num_samples)
@@ -370,6 +387,7 @@ class EvaluationPlan:
         if baselines:
             self._add_baselines(with_solver=base is None)
         self._timeout, self._on_error = checked_timeout(timeout), on_error
+        self._stream = stream
         self._measures = [measure_of(spec, rules) for spec in measures]
         self._log = None if out is None else EpisodeLog(out)
         self._kept = {} if self._log is None else _unfinished(self._log)
@@ -850,7 +868,7 @@ class EvaluationPlan:
         for episode in done.values():
             self._add(episode)
         left = [index for index in range(len(plans)) if index not in done]
-        for place, episode in stream_plans(
+        for place, episode in self._stream(
             [plans[index] for index in left],
             batch_size=CHUNK,
             timeout=self._timeout,

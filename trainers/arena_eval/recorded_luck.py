@@ -1,5 +1,6 @@
 """Corrections of luck of recorded episodes, by the best values that a game has."""
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -16,18 +17,24 @@ from arena_eval.baselines import is_small
 from arena_eval.confidence_sequences import PLANNED, IntervalMethods
 from arena_eval.exploit import SHORT, reads_no_prompt
 from arena_eval.fitted_values import are_worth_fitting
+from arena_eval.imaginary import (
+    CompatibleHistory,
+    alike_histories,
+    sampled_histories,
+    unseen_corrections,
+)
 from arena_eval.luck import (
     LUCK_KINDS,
     MIN_FITTED,
     Adjusted,
     Behavior,
+    BehaviorOf,
+    SampledAlternatives,
     adjusted_mean,
     adjusted_returns,
     adjusted_to,
-    alike_histories,
     corrections_of,
     draws_of,
-    unseen_corrections,
 )
 from arena_eval.result_rows import ResultRow
 from arena_eval.values import StateValues, values
@@ -41,7 +48,7 @@ from arena_wrappers import (
 from arena_wrappers.play import bot_of, recorded_steps
 
 Floats = NDArray[np.float64]
-EXACT_VALUES, FITTED_VALUES = "solver", "bots"
+EXACT_VALUES, FITTED_VALUES, CHECK_DOWN = "solver", "bots", "check_down"
 
 
 class LuckCorrections:
@@ -51,8 +58,9 @@ class LuckCorrections:
         wrapper: the environment with its prompts.
         policy: the evaluated one.
         opponent: in the other seats; "self" for the same policy.
-        values_name: of `arena_eval.values`; None chooses exact values in small games, else, from
-            `MIN_FITTED` episodes of a policy that is no free bot, fitted ones.
+        values_name: of `arena_eval.values`; None chooses exact values in small games, those of
+            checking down where a game has them, else, from `MIN_FITTED` episodes of a policy
+            that is no free bot, fitted ones.
         knows_seats: whether the policy has the seat whose luck is asked for, and the opponent all
             others. Else their probabilities are not used, and the luck of deals alone is taken out.
     """
@@ -74,7 +82,7 @@ class LuckCorrections:
         self.name = values_name
         self._values: dict[int, StateValues] = {}
         self._sums: dict[int, dict[int, Floats]] = {}  # by seat and seed
-        self._behaviors: dict[tuple[int, Any], Behavior] = {}
+        self._behaviors: dict[tuple[int, Any], Behavior | None] = {}
 
     @property
     def seconds(self) -> float:
@@ -117,38 +125,59 @@ class LuckCorrections:
             policy = self._policy if player == seat else self._opponent
             return self._behavior(policy, player, state)
 
-        game, draws, histories = self._game, [], []
-        is_decided = self._wrapper.on_invalid == "forfeit"
-        for episode in episodes:
-            steps = (
-                steps_of(game, episode) if is_decided else played_steps(game, episode)
-            )
-            alike = (
-                alike_histories(game, steps, seat, behavior_of)
-                if self._wrapper.env.max_turns is None and is_decided
-                else []
-            )
-            histories.append(alike)
-            for each in [history.steps for history in alike] or [steps]:
-                draws.append(draws_of(game, each, seat, behavior_of))
-        sums = np.zeros((len(draws), len(LUCK_KINDS)))
-        if any(draws):
+        rows = np.zeros((len(episodes), len(LUCK_KINDS)))
+        for row, episode in zip(rows, episodes, strict=True):
+            steps = self._steps(episode)
             if seat not in self._values:
+                if not draws_of(self._game, steps, seat, behavior_of):
+                    continue  # values are not fitted where nothing is drawn
                 self._values[seat] = values.make(
-                    str(self.name), game=game, seat=seat, opponent=self._other
+                    str(self.name), game=self._game, seat=seat, opponent=self._other
                 )
-            sums = corrections_of(draws, self._values[seat])
-        rows, start = np.zeros((len(episodes), len(LUCK_KINDS))), 0
-        for row, episode, alike in zip(rows, episodes, histories, strict=True):
-            part = sums[start : start + max(1, len(alike))]
-            start += len(part)
-            result = episode.returns[seat]
-            row[:] = unseen_corrections(alike, part, result) if alike else part[0]
+            row[:] = self._corrections(
+                seat, episode, steps, behavior_of, self._values[seat]
+            )
         return rows
+
+    def _steps(self, episode: Episode) -> list[tuple[Any, Any]]:
+        is_decided = self._wrapper.on_invalid == "forfeit"
+        return (steps_of if is_decided else played_steps)(self._game, episode)
+
+    def _corrections(
+        self,
+        seat: int,
+        episode: Episode,
+        steps: Sequence[tuple[Any, Any]],
+        behavior_of: BehaviorOf,
+        values_of: StateValues,
+    ) -> Floats:
+        """float[kinds], of one episode."""
+        game = self._game
+        rng = random.Random(f"luck {episode.seed} {episode.sample} {seat}")
+        alternatives = None
+        if values_of.num_alternatives is not None:
+            alternatives = SampledAlternatives(rng, values_of.num_alternatives)
+        alike: Sequence[CompatibleHistory] = ()
+        # after "retry" a seat may forfeit, which no step says
+        has_all_turns = self._wrapper.on_invalid in ("forfeit", "random")
+        if self._wrapper.env.max_turns is None and has_all_turns:
+            alike = alike_histories(
+                game, steps, seat, behavior_of
+            ) or sampled_histories(game, steps, seat, behavior_of, rng)
+        draws = [
+            draws_of(game, each, seat, behavior_of, alternatives)
+            for each in [history.steps for history in alike] or [steps]
+        ]
+        sums = corrections_of(draws, values_of)
+        return (
+            unseen_corrections(alike, sums, episode.returns[seat]) if alike else sums[0]
+        )
 
     def _chosen_values(self, num_episodes: int) -> str | None:
         if is_small(self._game):
             return EXACT_VALUES
+        if hasattr(self._game, "check_down"):
+            return CHECK_DOWN
         if num_episodes < MIN_FITTED or bot_of(self._policy) is not None:
             return None
         return FITTED_VALUES if are_worth_fitting(self._game, self._other) else None
@@ -159,14 +188,16 @@ class LuckCorrections:
         """Probabilities of a bot or an array; None of other policies and in language games."""
         if self._game.num_actions is None or not reads_no_prompt(policy):
             return None
-        if self._wrapper.on_invalid != "forfeit" or not self._knows_seats:
+        if not self._knows_seats:
             return None
         key = id(policy), (player, self._game.information_state(state, player))
         if key not in self._behaviors:
             scoring: Any = policy
             request = TurnRequest.at(self._game, state, SHORT)
             ((shares, invalid),) = scoring.action_probs([request])
-            self._behaviors[key] = shares, invalid
+            # elsewhere an invalid reply is asked again or becomes another action
+            is_known = invalid == 0 or self._wrapper.on_invalid == "forfeit"
+            self._behaviors[key] = (shares, invalid) if is_known else None
         return self._behaviors[key]
 
 

@@ -19,9 +19,8 @@ MAX_SILENT = 3  # parts in a row without any reply, after which play ends
 OVER_BUDGET = (
     "the next ones may exceed the budget; with --out FILE the same command goes on"
 )
-WIDTHS = (
-    3.3  # half width of an any-time interval / standard error, at some hundred values
-)
+# half width of an any-time interval / standard error, at some hundred values
+WIDTHS = 3.3
 
 
 class Ends(NamedTuple):

@@ -110,7 +110,8 @@ def caption(evaluation: Evaluation) -> str:
         )
     if evaluation.stops:
         lines += [f"played: {text}" for text in evaluation.stops]
-        lines.append(ANY_TIME)
+        if not all(row.is_exact for row in evaluation.rows):
+            lines.append(ANY_TIME)
     if not all(
         difference.is_exact
         for difference in (*evaluation.partners, *evaluation.differences)

@@ -6,13 +6,14 @@ of states that are not terminal. Poor values cost games and add no bias, see `lu
 | Name | Values | Needs |
 |---|---|---|
 | `solver` | exact, where the evaluated seat plays the game's solver | at most 30,000 states |
+| `check_down` | if all seats only call from here on | hold'em (`check_down` of the rules) |
 | `bots` | of a small network that is fitted once on games that bots play for free | features |
 
 Other distributions name theirs in the entry-point group `arena.values`.
 """
 
 import random
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol, cast
 
@@ -34,6 +35,7 @@ from arena_eval.exploit import SHORT, is_tabular, tabular
 from arena_wrappers import Policy, ScoringPolicy
 
 Floats = NDArray[np.float64]
+NUM_ALTERNATIVES = 8  # of a deal whose values are those of checking down
 
 
 class StateValues(Protocol):
@@ -41,9 +43,12 @@ class StateValues(Protocol):
 
     Attributes:
         seconds: CPU time that fitting took, also if it was in an earlier run.
+        num_alternatives: how many alternatives of each deal are sampled, as a value takes long; None: all
+            alternatives of each card.
     """
 
     seconds: float
+    num_alternatives: int | None
 
     def __call__(self, states: Sequence[Any]) -> Floats:
         """float64[n], finite; the same for the same state, whatever stands beside it."""
@@ -55,6 +60,7 @@ values: Registry[StateValues] = Registry(
     "arena.values",
     {
         "solver": f"{_HERE}:solver_values",
+        "check_down": f"{_HERE}:CheckDownValues",
         "bots": "arena_eval.fitted_values:bot_values",
     },
     reserved=("game", "seat", "opponent"),
@@ -72,7 +78,7 @@ class TableValues:
         table: probabilities of the legal actions in each information set.
     """
 
-    seconds = 0.0
+    seconds, num_alternatives = 0.0, None
 
     def __init__(
         self, game: AnyGame, seat: int, table: Mapping[InfosetKey, Sequence[float]]
@@ -103,6 +109,32 @@ class TableValues:
             for action, share in zip(game.legal_actions(state), row, strict=True)
             if share > 0
         )
+
+
+class CheckDownValues:
+    """What a seat of poker expects if nobody folds or raises from here on.
+
+    Args:
+        game: the rules, with a method `check_down` of states and a seat.
+        seat: whose returns.
+        opponent: not used.
+
+    Raises:
+        ValueError: the game has no such method.
+    """
+
+    seconds, num_alternatives = 0.0, NUM_ALTERNATIVES
+
+    def __init__(self, game: AnyGame, seat: int, opponent: Policy | None) -> None:
+        if not hasattr(game, "check_down"):
+            raise ValueError(
+                f"want limit_holdem for the values 'check_down', got {game!r:.80}; take 'bots'"
+            )
+        self._check_down: Callable[[Sequence[Any], int], Floats] = game.check_down
+        self._seat = seat
+
+    def __call__(self, states: Sequence[Any]) -> Floats:
+        return self._check_down(states, self._seat)
 
 
 def solver_values(game: AnyGame, seat: int, opponent: Policy | None) -> TableValues:
@@ -143,6 +175,7 @@ def check_values(make: Any, game: AnyGame) -> None:
     |---|---|
     | numbers | one finite number for each state |
     | pure | the same number in another order, and for a part of the states |
+    | num_alternatives | None, or an integer above 0 |
     | seconds | a number of at least 0 |
 
     Args:
@@ -169,5 +202,8 @@ def check_values(make: Any, game: AnyGame) -> None:
             broken("pure", "another order of the states gives other values")
         if not np.allclose(numbers[:1], first, atol=1e-4):
             broken("pure", "a state alone has another value")
+        num = values_of.num_alternatives
+        if not (num is None or (type(num) is int and num > 0)):
+            broken("num_alternatives", f"want None or an integer above 0, got {num!r}")
         if not values_of.seconds >= 0:
             broken("seconds", f"want a number of at least 0, got {values_of.seconds!r}")

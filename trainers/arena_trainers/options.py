@@ -27,6 +27,15 @@ from arena_envs.registry import split
 _CONVERTIBLE = (bool, int, float, str, list, dict, type(None))
 
 
+_TYPES = {  # as errors name them
+    "bool": "true or false",
+    "int": "an integer",
+    "float": "a number",
+    "str": "a text",
+    "list": "a list",
+    "dict": "a mapping",
+}
+
 GROUPS = (
     "Run",
     "Model",
@@ -110,8 +119,10 @@ class Option:
             return str(value)
         if "list" in self.types and isinstance(value, str):
             return split(value)
-        type_names = " or ".join(name for name in self.types if name != "None")
-        raise ValueError(f"want {type_names} as {self.name}, got {value!r}")
+        types_wanted = [_TYPES[name] for name in self.types if name != "None"]
+        raise ValueError(
+            f"want {' or '.join(types_wanted)} as {self.name}, got {value!r}"
+        )
 
     def check(self, value: Any) -> None:
         """Raises ValueError for a value of another type or out of range."""
@@ -199,6 +210,18 @@ _NAMES_ELSEWHERE = {
 }
 
 
+# keys of `--lora` and `--sampling` by the names that other programs have for them
+_KEYS_ELSEWHERE = {
+    "rank": "r",
+    "lora_rank": "r",
+    "lora_r": "r",
+    "lora_alpha": "alpha",
+    "modules": "target_modules",
+    "max_tokens": "max_new_tokens",
+    "temp": "temperature",
+}
+
+
 def unknown_option(
     name: str,
     known_names: typing.Iterable[str],
@@ -255,6 +278,10 @@ def read_pairs(
             raise ValueError(
                 f"want --{name} KEY=VALUE, got {word!r:.80}; the keys are "
                 f"{', '.join(options)}, as in --{name} {first}=VALUE"
+            )
+        if key not in options and _KEYS_ELSEWHERE.get(key) in options:
+            raise ValueError(
+                f"--{name} has no key {key!r}; did you mean {_KEYS_ELSEWHERE[key]!r}?"
             )
         check_known(key, options, f"--{name} has no key {key!r:.80}")
         types_of_value = {*options[key].types} - {"None"}

@@ -68,7 +68,7 @@ def one_seat() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def all_seats() -> Iterator[Server]:
-    with serving("tic_tac_toe", "--reply-format", "bare") as server:
+    with serving("tic_tac_toe", "--prompt", "reply_format=bare") as server:
         yield server
 
 
@@ -92,7 +92,7 @@ def play_randomly(client: Any, seed: int) -> Any:
 
 @all_games
 def test_every_game_is_played_by_all_seats(id: str) -> None:
-    make = environment_maker(id, reply_format="bare", max_turns=6)
+    make = environment_maker(id, prompt={"reply_format": "bare"}, max_turns=6)
     env, rng = make(), random.Random(0)
     seen, paid = env.reset(seed=0), dict.fromkeys(make().reset().rewards, 0.0)
     while True:
@@ -261,7 +261,7 @@ def test_bad_arguments_raise_before_the_server_starts() -> None:
     with pytest.raises(ValueError, match="want seat from 0 to 1, got 2"):
         environment_maker("kuhn_poker", seat=2)
     with pytest.raises(ValueError, match="unknown reply format"):
-        environment_maker("kuhn_poker", reply_format="box")
+        environment_maker("kuhn_poker", prompt={"reply_format": "box"})
 
 
 def test_all_sessions_share_an_opponent(heavy_policy: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from arena_envs import make_game
 from arena_eval.comparison import level_of
-from arena_trainers.cli.compare import training_games
+from arena_trainers.cli.training_games import training_games
 
 SMALL = ("-n", "4", "-g", "kuhn_poker")
 

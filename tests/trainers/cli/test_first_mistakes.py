@@ -60,7 +60,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("help", "arena --help lists the commands"),
         ("tournament random cfr -g nim", "Did you mean: arena bench tournament?"),
         ("audit credit a:b", "Did you mean: arena credit audit?"),
-        ("play nim --web --seat 1 --seed 0", "want --web without --seat, --seed"),
+        (
+            "play nim --web --seat 1 --prompt rules=false",
+            "want --web without --seat, --prompt",
+        ),
         ("select a.jsonl", "Did you mean: arena data select?"),
         ("suggest -g nim", "Did you mean: arena credit suggest?"),
         ("bench tournament random cfr", "'-g'. For example: --games kuhn_poker,tic"),

@@ -77,7 +77,7 @@ def test_lines_of_the_caption_are_sentences_and_exact_means_are_named() -> None:
     exact = table(("a", "0", "9", "0.5 (exact)"))
     exact.caption = "one line\nA sentence.\nanother"
     caption = latex_table(exact).splitlines()[1]
-    assert "one line. A sentence. another. $n$ = 9 (n). Means are exact" in caption
+    assert "One line. A sentence. Another. $n$ = 9 (n). Means are exact" in caption
 
 
 def test_each_table_has_a_label_of_its_own() -> None:

@@ -6,9 +6,10 @@ import pytest
 import yaml
 
 from arena_trainers.checkpoint import files_of, write_manifest
-from arena_trainers.runs.folder import read_run, write_config
+from arena_trainers.runs.folder import write_config
 from arena_trainers.runs.mappings import nested
 from arena_trainers.runs.recipe import load_recipe
+from arena_trainers.runs.resuming import read_run
 
 REFUSED = "one command at a time, but process 7 on host goes on with it"
 

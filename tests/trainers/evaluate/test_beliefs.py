@@ -12,14 +12,9 @@ import pytest
 
 from arena_envs import make_game
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes, random_states
-from arena_eval.measures import (
-    NUM_DRAWS,
-    beliefs_of,
-    check_measure,
-    measure_of,
-    measures,
-    posteriors_of,
-)
+from arena_eval.measures.by_name import measure_of, measures
+from arena_eval.measures.posteriors import NUM_DRAWS, beliefs_of, posteriors_of
+from arena_eval.measures.testing import check_measure
 from arena_wrappers import ScriptedPolicy, play_plans
 from arena_wrappers.play import plans_of
 
@@ -97,7 +92,9 @@ def test_an_enumerated_posterior_is_that_of_a_sum_over_the_tree() -> None:
 def test_a_drawn_posterior_is_near_the_sum_over_the_tree(
     id: str, params: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arena_eval.measures._is_enumerable", lambda game: False)
+    monkeypatch.setattr(
+        "arena_eval.measures.posteriors._is_enumerable", lambda game: False
+    )
     game = make_game(id, **params)
     posterior, exact = beliefs_of(game, "random").posterior, enumerated(game)
     for state, seat in random_turns(game, 20):

@@ -303,6 +303,104 @@ def test_openings_are_the_first_actions_with_the_best_returns():
     assert f"(mean return {mean:.2f} in {len(returns)} games)" in king[0]
 
 
+def test_a_past_self_plays_the_other_seats_with_its_own_text(tmp_path):
+    read: dict[str, set[int]] = {}
+
+    def act(request: TurnRequest) -> str:
+        read.setdefault(request.messages[0]["content"][:11], set()).add(request.seat)
+        return obedient(request)
+
+    run = improvement(
+        tmp_path,
+        "Always bet.",
+        policy=FunctionPolicy(act, name="player"),
+        game="kuhn_poker(num_players=3)",
+        opponents=["past_selves"],
+        seats=[0],
+        start="Start here.",
+        num_episodes=3,
+    )
+    run.run()
+    assert read == {"Always bet.": {0}, "Start here.": {0, 1, 2}}
+    assert run.max_episodes == 3 * (1 + 3 + 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_players", [2, 3])
+def test_past_selves_are_a_population_that_grows(tmp_path, num_players):
+    """Round 2 plays both texts so far, and no past self reads a candidate."""
+    texts = iter(["Always bet.", "Always pass."])
+
+    class Next(Texts):
+        def propose(self, evidence: Evidence, num_texts: int, seed: int) -> list[str]:
+            return [next(texts)]
+
+    read: dict[str, set[str]] = {}
+
+    def act(request: TurnRequest) -> str:
+        """Bets with a text, and folds without one, which loses to every bet."""
+        system = request.messages[0]["content"]
+        return request.wrap("bet" if "Always" in system else "pass")
+
+    run = improvement(
+        tmp_path,
+        policy=FunctionPolicy(act, name="player"),
+        game=f"kuhn_poker(num_players={num_players})",
+        opponents=["past_selves"],
+        proposer=Next(),
+        num_rounds=2,
+        num_episodes=80,
+    )
+    rows = run.run()
+    for path in sorted(tmp_path.glob("round-*/*.jsonl")):
+        for episode in read_episodes(path):
+            for turn in episode.turns:
+                read.setdefault(turn.policy, set()).add(turn.messages[0]["content"])
+        name = path.parent.name, path.stem
+        opponents = {name for name in read if "past" in name}
+        expected = {"player, past text 0"} | (
+            {"player, past text 1"} if name[0] == "round-02" else set()
+        )
+        assert opponents == expected
+    assert len(kinds_of(rows, "confirmation")) == 1
+    assert run.text == "Always bet."
+    assert not [text for text in read["player, past text 0"] if "Always" in text]
+    assert not [text for text in read["player, past text 1"] if "pass." in text]
+
+
+def test_opening_notes_of_a_language_game_are_of_moves_and_of_words() -> None:
+    """Whoever offers 30 of 100 keeps 0.7, whoever offers 60 keeps 0.4: all offers are accepted."""
+    game = make_game("bargaining")
+    offers = ["Be fair, friend.\noffer 30", "Pay up.\noffer 60"]
+
+    def act(request: TurnRequest) -> str:
+        return request.wrap(offers[request.seed % 2])
+
+    accepting = FunctionPolicy(lambda request: request.wrap("accept"), name="other")
+    players = [FunctionPolicy(act, name="player"), accepting]
+    played = played_by("player", list(play("bargaining", players, range(30))))
+    num = sum("friend" in each.episode.turns[0].action for each in played)
+    assert 5 <= num <= 25
+    proposer = OpeningsProposer(game)
+    texts = proposer.propose(Evidence(game, "", played, []), 4, seed=0)
+    move = (
+        '- If you read "You are player_0": begin with offer 30 (mean return 0.70 in '
+        f"{num} games)."
+    )
+    words = [
+        f'- As player_0, say "{word}" in your first message (mean return 0.70 in '
+        f"{num} games, 0.40 without it)."
+        for word in ("fair", "friend")
+    ]
+    # no deal of discounts came in five games: there are no rules by situation
+    assert [text.splitlines()[1:] for text in texts] == [
+        words,
+        [move, *words],
+        [move],
+        words[:1],
+    ]
+
+
 def test_the_same_run_goes_on_after_a_stop(tmp_path):
     """The rows are those of a run without a stop, also after a line that was cut off."""
     texts = ("Always bet.", "Always pass.")
@@ -454,7 +552,7 @@ def test_a_round_without_a_new_text_says_what_was_read(tmp_path: Path) -> None:
     (row,) = kinds_of(run.run(), "proposals")
     # both seats of 20 seeds; three cards, and what the first player did
     assert "40 games in 9 situations" in row["reason"]
-    assert "the most here is 1" in row["reason"]
+    assert "the most actions here are 1" in row["reason"]
     (row,) = kinds_of(improvement(tmp_path / "b", "", "").run(), "proposals")
     assert "wrote 2 texts, 2 of them empty" in row["reason"]
     assert "wrote 2 texts, 2 of them empty" in improve_page(tmp_path / "b")

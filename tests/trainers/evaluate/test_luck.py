@@ -7,15 +7,19 @@ import pytest
 
 from arena_envs import make_game
 from arena_envs.game import CHANCE, TERMINAL, possible_outcomes
+from arena_eval.imaginary import (
+    alike_histories,
+    sampled_histories,
+    unseen_corrections,
+)
 from arena_eval.luck import (
     LUCK_KINDS,
     MIN_FITTED,
+    SampledAlternatives,
     adjusted_returns,
-    alike_histories,
     corrections_of,
     draws_of,
     fitted_coefficients,
-    unseen_corrections,
 )
 
 GAMES = [
@@ -147,6 +151,95 @@ def test_an_unknown_opponent_has_no_histories_alike():
     game = make_game("kuhn_poker")
     steps = next(iter(histories(game)))[0]
     assert alike_histories(game, steps, 0, lambda *_: None) == []
+    assert sampled_histories(game, steps, 0, lambda *_: None, Scripted([])) == []
+
+
+class Branch(Exception):
+    """A draw that the script does not decide."""
+
+
+class Scripted:
+    """A generator whose draws are a script's, with the probability of all of them."""
+
+    def __init__(self, script):
+        self.script, self.probability = iter(script), 1.0
+
+    def choices(self, outcomes, weights):
+        if (index := next(self.script, None)) is None:
+            raise Branch(len(outcomes))
+        self.probability *= weights[index] / sum(weights)
+        return [outcomes[index]]
+
+
+def mean_over_draws(function):
+    """E[function(rng)], exactly."""
+    scripts: list[tuple[int, ...]] = [()]
+    total, mass = 0.0, 0.0
+    while scripts:
+        script = scripts.pop()
+        rng = Scripted(script)
+        try:
+            value = function(rng)
+        except Branch as branch:
+            scripts += [(*script, index) for index in range(branch.args[0])]
+            continue
+        total, mass = total + rng.probability * value, mass + rng.probability
+    assert mass == pytest.approx(1)
+    return total
+
+
+def sampled_row(game, steps, returns, behavior_of, rng, weight_of):
+    alike = sampled_histories(game, steps, 0, behavior_of, rng, num=1)
+    alike = [each._replace(weight=weight_of(each)) for each in alike]
+    draws = [draws_of(game, each.steps, 0, behavior_of) for each in alike]
+    return unseen_corrections(alike, corrections_of(draws, wrong_values), returns[0])
+
+
+def sampled_bias(name, params, invalid, weight_of=lambda history: history.weight):
+    """E[corrections] by kind, over all histories and all draws of each."""
+    game = make_game(name, **params)
+
+    def behavior_of(player, state):
+        return None if player == 0 else behavior(game, player, state, invalid)
+
+    return sum(
+        probability
+        * mean_over_draws(
+            lambda rng, steps=steps, returns=returns: sampled_row(
+                game, steps, returns, behavior_of, rng, weight_of
+            )
+        )
+        for steps, probability, returns in histories(game, invalid)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "invalid"),
+    [
+        ("kuhn_poker", {}, 0.2),
+        pytest.param("goofspiel", {"num_cards": 3}, 0.0, marks=pytest.mark.slow),
+    ],
+)
+def test_sampled_imaginary_observations_leave_each_kind_unbiased(name, params, invalid):
+    assert np.abs(sampled_bias(name, params, invalid)).max() < 1e-12
+
+
+def test_draws_without_the_opponents_probabilities_are_found_to_be_biased():
+    """The trap that the test above must see."""
+    assert np.abs(sampled_bias("kuhn_poker", {}, 0.0, lambda _: 1.0)).max() > 0.01
+
+
+def test_sampled_alternatives_of_deals_leave_the_mean_unbiased():
+    game, total = make_game("kuhn_poker"), 0.0
+    for steps, probability, _ in histories(game):
+
+        def corrections(rng, steps=steps):
+            alternatives = SampledAlternatives(rng, 2)
+            draws = draws_of(game, steps, 0, lambda *_: None, alternatives)
+            return corrections_of([draws], wrong_values).sum()
+
+        total += probability * mean_over_draws(corrections)
+    assert abs(total) < 1e-12
 
 
 def sample_of(num: int):

@@ -13,7 +13,7 @@ from arena_eval.fitted_values import bot_values
 from arena_eval.luck import adjusted_mean, adjusted_to
 from arena_eval.result_rows import scored_on
 from arena_eval.tables import adjusted_text, as_table, caption, records_of
-from arena_eval.values import check_values, solver_values, values
+from arena_eval.values import check_values, values
 from arena_trainers.cli.output import plain
 from arena_wrappers import make_policy
 
@@ -135,14 +135,24 @@ def test_fitted_values_save_games_of_a_model():
     assert row.adjusted.seconds > 0
 
 
-@pytest.mark.parametrize("name", ["solver", "bots(max_games=20)"])
-def test_built_in_values_keep_their_promises(name):
-    check_values(lambda **given: values.make(name, **given), make_game("kuhn_poker"))
+@pytest.mark.parametrize(
+    ("name", "game"),
+    [
+        ("solver", "kuhn_poker"),
+        ("bots(max_games=20)", "kuhn_poker"),
+        ("check_down", "limit_holdem"),
+    ],
+)
+def test_built_in_values_keep_their_promises(name, game):
+    check_values(lambda **given: values.make(name, **given), make_game(game))
 
 
-def test_exact_values_refuse_large_games():
+@pytest.mark.parametrize(
+    ("name", "game"), [("solver", "limit_holdem"), ("check_down", "kuhn_poker")]
+)
+def test_values_refuse_games_that_they_do_not_fit(name, game):
     with pytest.raises(ValueError, match="take 'bots'"):
-        solver_values(make_game("limit_holdem"), 0, None)
+        values.make(name, game=make_game(game), seat=0, opponent=None)
 
 
 def test_equal_adjusted_returns_are_worth_no_number_and_say_so():

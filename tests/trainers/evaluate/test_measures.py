@@ -13,16 +13,12 @@ from arena_envs.registry import BrokenPromise
 from arena_eval import evaluate
 from arena_eval.exploit import exact_options
 from arena_eval.intervals import Estimate
-from arena_eval.measures import (
-    Belief,
-    _distribution,
-    _scores,
-    check_measure,
-    estimated,
-    measure_of,
-    measures,
-    posteriors_of,
-)
+from arena_eval.measures.belief import Belief, _scores
+from arena_eval.measures.by_name import measure_of, measures
+from arena_eval.measures.estimates import estimated
+from arena_eval.measures.numbers_in_replies import read_distribution
+from arena_eval.measures.posteriors import posteriors_of
+from arena_eval.measures.testing import check_measure
 from arena_trainers.data import select
 from arena_wrappers import (
     Episode,
@@ -285,7 +281,7 @@ def test_a_policy_that_knows_the_posterior_has_its_scores():
     ],
 )
 def test_answers_are_read_or_counted_as_unread(reply, expected):
-    found = _distribution(reply, ["J", "K", "Q"])
+    found = read_distribution(reply, ["J", "K", "Q"])
     assert found == (expected and pytest.approx(expected))
 
 

@@ -12,6 +12,7 @@ from arena_eval.confidence_sequences import (
     MIN_ASYMPTOTIC,
     asymptotic_interval,
     betting_interval,
+    reported_interval,
 )
 from arena_eval.exploit import SHORT
 from arena_eval.intervals import student_interval
@@ -63,6 +64,15 @@ def test_betting_intervals_never_grow():
     assert [*lows] == sorted(lows)
     assert [*highs] == sorted(highs, reverse=True)
     assert -26 <= lows[0] < lows[-1] < highs[-1] < highs[0] <= 26
+
+
+def test_a_reported_interval_holds_the_mean_of_its_values():
+    """Forty wins raise the lower end to 0.77, which ten losses cannot lower again."""
+    values = [1.0] * 40 + [-1.0] * 10
+    mean = float(np.mean(values))
+    low, high = betting_interval(values, -1, 1)
+    assert low > mean
+    assert reported_interval(values, -1, 1) == (mean, high)
 
 
 def test_asymptotic_intervals_say_nothing_before_fifty_values_and_hold_from_there():

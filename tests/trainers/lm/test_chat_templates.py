@@ -42,6 +42,8 @@ ENDS = {
     "qwen": "<|im_end|>",
     "smolvlm": "<end_of_utterance>",
 }
+# one template of each
+FAMILIES = [next(name for name in NAMES if name.startswith(begin)) for begin in ENDS]
 # what they show of an earlier reply does not follow their prompt for it: they drop or add
 # reasoning, name the channel that a reply was in, or put a blank before it
 REWRITE = (
@@ -125,9 +127,11 @@ def test_a_retry_is_shown_to_the_seat(chat):
     assert places == sorted(places)
 
 
-def test_trajectories_are_token_exact(chat, model):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_trajectories_are_token_exact(family, model, stand_in):
     """A row of a seat is what the model read and said, token for token."""
-    policy = LMPolicy(model, chat.tokenizer, max_new_tokens=2)
+    tokenizer = stand_in.tokenizer_of(stand_in.TEMPLATES[family])
+    policy = LMPolicy(model, tokenizer, max_new_tokens=2)
     env = PromptWrapper(
         arena_envs.make("tic_tac_toe", max_turns=4),
         "bare",

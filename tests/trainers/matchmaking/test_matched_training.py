@@ -17,7 +17,7 @@ from arena_envs import make_game
 from arena_trainers.cli.main import app
 from arena_trainers.matchmaking.snapshots import past_policies
 from arena_trainers.train import MATCHMAKING_FILE
-from arena_trainers.train.games import matchmaker_of
+from arena_trainers.train.assigners import matchmaker_of
 
 EVERY = {"every": 1, "max_live": 2}
 RESUMED = {

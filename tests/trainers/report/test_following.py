@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from arena_studio.report.run_report import follow
+from arena_studio.report.following import follow
 
 LIVE = 'data-seconds="7"'
 

@@ -14,7 +14,7 @@ from arena_studio.report.played_report import (
     read_evaluation,
     read_tournament,
 )
-from arena_studio.report.tables import TableCell
+from arena_studio.report.text_tables import TableCell
 from arena_wrappers import ScriptedPolicy
 
 ATTACK = "<img src=x onerror=alert(1)>"

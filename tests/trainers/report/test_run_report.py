@@ -11,7 +11,8 @@ import pytest
 
 from arena_eval.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_studio.report import Recorded
-from arena_studio.report.charts import chart_svg, legend_of
+from arena_studio.report.chart_styles import legend_of
+from arena_studio.report.charts import chart_svg
 from arena_studio.report.curves import Chart, Curve, charts_of, missing_from
 from arena_studio.report.estimates import ESTIMATORS, estimates_of
 from arena_studio.report.run_files import read_run_files

@@ -1,19 +1,21 @@
-"""Prints the bytes per token that a pass of a Qwen3 or Llama with random weights takes, calculated and measured.
+"""Prints bytes that training of a Qwen3 or Llama with random weights takes, calculated and measured.
 
-Arguments: shape, rows, tokens of a row, `half` or `float32`. Allocations of a page and more are mapped apart
-(`MALLOC_MMAP_THRESHOLD_`), so that the size of the process is what is in use.
+Arguments: shape, rows, tokens of a row, `half` or `float32`, for the bytes per token of one pass; or shape, rank of
+an adapter (0: all weights are trained) and a folder, for the bytes of a step of the trainer. Allocations of a page
+and more are mapped apart (`MALLOC_MMAP_THRESHOLD_`), so that the size of the process is what is in use.
 """
 
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import psutil
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from trl.trainer.utils import add_fused_lm_head
 
-from arena_trainers.runs.checks.activations import Passes, activation_bytes
+from arena_trainers.lm.backends.activations import Passes, activation_bytes
 
 KINDS = {
     "llama": (LlamaConfig, LlamaForCausalLM),
@@ -26,10 +28,8 @@ SHAPES = {  # kind, hidden, layers, heads, key heads, head_dim, inner, vocabular
 }
 
 
-def main():
-    shape, rows, length, precision = sys.argv[1:]
+def model_of(shape, **options):
     kind, hidden, layers, heads, keys, head_dim, inner, vocabulary = SHAPES[shape]
-    torch.set_num_threads(1)
     config_kind, model_kind = KINDS[kind]
     config = config_kind(
         vocab_size=vocabulary,
@@ -40,10 +40,35 @@ def main():
         head_dim=head_dim,
         intermediate_size=inner,
         tie_word_embeddings=True,
+        **options,
     )
-    model = model_kind(config).train()
+    return model_kind(config)
+
+
+@contextmanager
+def watched():
+    """Yields a list whose only number is the largest size of this process so far."""
+    process, peak, ended = psutil.Process(), [0], threading.Event()
+
+    def watch():
+        while not ended.is_set():
+            peak[0] = max(peak[0], process.memory_info().rss)
+            time.sleep(0.002)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        ended.set()
+        thread.join()
+
+
+def one_pass(shape, rows, length, precision):
+    """Bytes per token."""
+    model = model_of(shape).train()
     add_fused_lm_head(model, temperature=1.0, outputs=("log_probs", "entropy"))
-    ids = torch.randint(0, vocabulary, (int(rows), int(length)))
+    ids = torch.randint(0, model.config.vocab_size, (int(rows), int(length)))
     half = precision == "half"
 
     def step():
@@ -53,28 +78,74 @@ def main():
         loss.backward()
 
     step()  # makes the gradients
-    process, peak, ended = psutil.Process(), [0], threading.Event()
-    before = process.memory_info().rss
-
-    def watch():
-        while not ended.is_set():
-            peak[0] = max(peak[0], process.memory_info().rss)
-            time.sleep(0.002)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    step()
-    ended.set()
-    thread.join()
-    passes = Passes(
-        half=half, half_states=False, adapted=False, checkpointing=False, on_gpu=False
-    )
-    num = ids.numel()
-    calculated = activation_bytes(config, num, passes)
+    before = psutil.Process().memory_info().rss
+    with watched() as peak:
+        step()
+    calculated = activation_bytes(model.config, ids.numel(), Passes(half=half))
     if half:  # torch keeps the weights that it has cast
         calculated += 2.0 * sum(weight.numel() for weight in model.parameters())
-    print(calculated / num, (peak[0] - before) / num)
+    return calculated / ids.numel(), (peak[0] - before) / ids.numel()
+
+
+def step_of_trainer(shape, rank, folder):
+    """Bytes of weights, gradients, AdamW and activations: those of the plan, and those of the process."""
+    from arena_envs import make_game
+    from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+    from arena_trainers.lm import LMPolicy, lora_config
+    from arena_trainers.runs import tiny_tokenizer, words_of
+    from arena_trainers.runs.checks.dry_run import _method, known_config
+    from arena_trainers.runs.checks.memory import play_memory
+    from arena_trainers.runs.checks.preflight import read_options
+    from arena_wrappers import PromptOptions
+
+    options = PromptOptions(rules=False, reply_format="bare")
+    tokenizer = tiny_tokenizer(words_of(make_game("kuhn_poker"), options))
+    ids = {
+        "pad_token_id": tokenizer.pad_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+    dtype = torch.bfloat16 if int(rank) else torch.float32
+    model = model_of(shape, **ids).to(dtype)
+    LMPolicy(model, tokenizer, prompt=options, max_new_tokens=2).save_pretrained(folder)
+    del model
+    settings = {
+        "games": ["kuhn_poker"],
+        "rules": False,
+        "reply_format": "bare",
+        "max_completion_length": 2,
+        "on_invalid": "random",
+        "max_steps": 2,
+        "episodes_per_step": 16,
+        "num_generations": 4,
+        "learning_rate": 1e-4,
+        "bf16": bool(int(rank)),
+        "gradient_checkpointing": False,
+        "max_tokens_per_forward": 65_536,
+        "use_cpu": True,
+        "model_init_kwargs": {"dtype": str(dtype).removeprefix("torch.")},
+    }
+    job, draft = read_options(settings | {"model": folder, "lora_r": int(rank)})
+    method = _method(job, draft, known_config(folder, None))
+    quiet = {"report_to": "none", "disable_tqdm": True, "save_strategy": "no"}
+    args = TurnGRPOConfig(output_dir=f"{folder}/run", **settings, **quiet)
+    before = psutil.Process().memory_info().rss
+    adapter = lora_config(int(rank), None, ["all-linear"]) if int(rank) else None
+    trainer = TurnGRPOTrainer(folder, args, peft_config=adapter)
+    num_tokens, score = [0], trainer.forward._score_chunk
+
+    def counted(model, packed, *arguments):
+        num = sum(len(row.tokens) for row in packed)
+        num_tokens[0] = max(num_tokens[0], num)
+        return score(model, packed, *arguments)
+
+    trainer.forward._score_chunk = counted  # type: ignore[method-assign]
+    with watched() as peak:
+        trainer.train()
+    planned = sum(play_memory(method).values()) + method.activations(num_tokens[0])
+    return planned, peak[0] - before
 
 
 if __name__ == "__main__":
-    main()
+    torch.set_num_threads(1)
+    measure = one_pass if len(sys.argv) == 5 else step_of_trainer
+    print(*measure(*sys.argv[1:]))

@@ -5,13 +5,16 @@ import json
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
 from transformers import AutoModelForCausalLM
 
 import arena_envs
-from arena_eval import exploitability
+from arena_envs.solvers import expected_returns
+from arena_eval import exploitability, tabular
+from arena_eval.exploit import SHORT
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs import (
@@ -29,10 +32,13 @@ from arena_trainers.runs.callbacks.best import (
     BestScore,
     finish_swap,
     score_metric,
+    score_of,
 )
+from arena_trainers.runs.callbacks.luck_out import LuckOut
 from arena_trainers.runs.callbacks.replies import sample_reply
 from arena_trainers.runs.results.commands import best_line
 from arena_trainers.train import GamePlan
+from arena_wrappers import make_policy, play
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
@@ -170,15 +176,45 @@ def test_the_score_against_opponents_that_stay_is_the_return_of_the_learner(
 
 @pytest.mark.slow
 def test_a_run_against_random_keeps_the_model_of_the_best_return(tmp_path):
-    """The returns of both seats add up to 0 at each log."""
+    """The returns of both seats add up to 0 at each log; the luck is taken out where that helps."""
     folder = tmp_path / "run"
     printed = trained(folder, opponents=["self", "random"], max_steps=2)
     name = "arena/kuhn_poker/against/random/return"
-    records = read_metrics(folder / "metrics.jsonl")
-    returns = {r["step"]: r[name] for r in records if "loss" in r}
-    best = max(returns, key=lambda step: returns[step])
-    assert read_best(folder) == BestScore(best, returns[best], LEARNER_RETURN)
-    assert f"return {returns[2]:.3f} against random  legal" in printed
+    logs = [r for r in read_metrics(folder / "metrics.jsonl") if "loss" in r]
+    scores = {r["step"]: r.get("arena/kuhn_poker/luck_out", r[name]) for r in logs}
+    best = max(scores, key=lambda step: scores[step])
+    assert read_best(folder) == BestScore(best, scores[best], LEARNER_RETURN)
+    assert f"return {logs[1][name]:.3f} against random  legal" in printed
+    learner = json.loads((folder / "results.json").read_text())["learner_return"]
+    assert "luck_out" in learner["final"]
+
+
+def test_the_return_that_chooses_the_best_model_has_its_luck_taken_out():
+    """100 games of a bot that reports no probabilities, against random play in Kuhn poker."""
+    args = TurnGRPOConfig(use_cpu=True, bf16=False, opponents=["self", "random"])
+    plan, opponents = GamePlan("kuhn_poker", args), {"random": make_policy("random")}
+    bot = make_policy("noisy:0.5(cfr:50)")
+    learner = SimpleNamespace(act=bot.act, name="model")
+    episodes = play(plan.env_fn, [learner, opponents["random"]], range(100))
+    trainer = SimpleNamespace(
+        last_played=SimpleNamespace(
+            first_episodes=episodes, seats=[["self", "random"]] * len(episodes)
+        ),
+        matching=SimpleNamespace(learner=learner),
+        games=SimpleNamespace(opponents=opponents),
+    )
+    callback, logs = LuckOut(trainer, plan), {"loss": 0.0}
+    for _ in range(2):  # a batch that trains two steps counts once
+        callback.stepped(None, None)
+    callback.logged(None, logs)
+    table = tabular(bot, plan.game, SHORT)[0]
+    table = {key: row if key[0] == 0 else [0.5, 0.5] for key, row in table.items()}
+    exact = float(expected_returns(plan.game, table)[0])
+    raw = np.mean([episode.returns[0] for episode in episodes])
+    score = score_of(logs, LEARNER_RETURN)
+    assert abs(score - exact) < 0.5 * abs(raw - exact)
+    callback.logged(None, empty := {"loss": 0.0})
+    assert score_of(empty, LEARNER_RETURN) is None
 
 
 def folder_of(path, step):

@@ -21,10 +21,12 @@ from arena_trainers.lm.merge import write_merged
 from arena_trainers.matchmaking.snapshots import SnapshotStore
 from arena_trainers.offline import kto, pairs, sft, warm_start
 from arena_trainers.offline.batches import WholeSteps
-from arena_trainers.runs.folder import checkpoint_to_begin_from, write_config
-from arena_trainers.train.checkpoint import save_credit, whole_checkpoint
+from arena_trainers.runs.folder import write_config
+from arena_trainers.runs.resuming import checkpoint_to_begin_from
+from arena_trainers.train.checkpoint import save_credit
 from arena_trainers.train.finite_steps import FiniteSteps
 from arena_trainers.train.trainer import TurnGRPOTrainer
+from arena_trainers.train.whole_checkpoints import whole_checkpoint
 from arena_wrappers import play, write_episodes
 
 SAVES = {"save_strategy": "steps", "save_steps": 1, "max_steps": 3}

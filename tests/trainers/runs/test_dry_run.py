@@ -19,6 +19,7 @@ from arena_trainers.runs.checks.dry_run import (
     plan_lines,
 )
 from arena_trainers.runs.checks.machine import GPUS, Machine, machine_of
+from arena_trainers.runs.checks.preflight import check_machine, read_options
 from arena_trainers.runs.checks.step_size import StepSize
 from arena_trainers.runs.recipe import FRONT
 
@@ -97,6 +98,19 @@ def test_hours_count_the_passes_over_the_weights():
     assert memory.hours(four, STEP, 10, A100)[1] == pytest.approx(10 * 6 / 4 * flop)
 
 
+def test_replies_wait_for_each_other_with_transformers_alone():
+    """Replies of at most 20 tokens, 10 on average, of which half fit at once."""
+    batch, half = STEP.batch, STEP.batch // 2
+    rounds, turns = STEP.rounds, STEP.turns
+    waits = memory.decoding_steps(method(), STEP, half)
+    assert waits == 2 * rounds * STEP.longest_reply
+    mean = STEP.reply_tokens
+    chain = (rounds - 1) * mean + STEP.longest_reply
+    goes_on = memory.decoding_steps(method(engine=True), STEP, half)
+    assert goes_on == max(chain, batch * turns * mean / half) < waits
+    assert memory.decoding_steps(method(served=True), STEP, 1) == batch * turns * mean
+
+
 def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
     found = [memory.gpu_settings(method(engine=True), STEP, gib) for gib in (4, 16, 80)]
     assert found[0].tokens == 0 < found[1].tokens < found[2].tokens
@@ -167,6 +181,21 @@ def test_a_machine_that_is_too_small_is_refused():
 def test_a_machine_of_another_form_is_refused(machine, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         machine_of(machine)
+
+
+@pytest.mark.parametrize(
+    ("machine", "changes", "message"),
+    [
+        ({"server": 1}, {}, "give --use_vllm true --vllm_mode server"),
+        ({"split": True}, {}, "want no vLLM in the processes with split"),
+        ({"split": True}, {"use_vllm": False}, "give --warm_start steps=0"),
+    ],
+)
+def test_a_machine_that_the_run_does_not_suit_is_refused(machine, changes, message):
+    given = {"machine": {"gpus": 4, "memory": 80} | machine} | changes
+    job, args = read_options(load_recipe("qwen3-4b") | given)
+    with pytest.raises(ValueError, match=message):
+        check_machine(job, args)
 
 
 def test_play_that_outlasts_the_patience_of_processes_is_refused():

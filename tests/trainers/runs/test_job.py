@@ -341,7 +341,7 @@ def test_a_finished_run_is_not_resumed_to_the_same_steps(
     assert arena(monkeypatch, *resume, 4) == 2
     assert "want max_steps above 4" in capfd.readouterr().err
     assert arena(monkeypatch, *resume, "many") == 2
-    assert "want int as max_steps, got 'many'" in capfd.readouterr().err
+    assert "want an integer as max_steps, got 'many'" in capfd.readouterr().err
     assert (run_folder / "results.json").read_text() == before
 
 
@@ -413,8 +413,8 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--games", "[khun_poker]"], "did you mean 'kuhn_poker"),
         (["--learning_rat", "1"], "unknown option 'learning_rat'; did you mean"),
         (["--recipe", "spiral"], "name the recipe without it, as in: arena train"),
-        (["--seed", "one"], "want int as seed, got 'one'"),
-        (["--seed", "1.5"], "want int as seed, got 1.5"),
+        (["--seed", "one"], "want an integer as seed, got 'one'"),
+        (["--seed", "1.5"], "want an integer as seed, got 1.5"),
         (["--seed", "-1"], "want seed from 0 to 2**32 - 1, got -1"),
         (["--prompt.reply_format", "bear"], "did you mean 'bare'"),
         (["--seed"], "option --seed lacks a value"),
@@ -423,7 +423,7 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--tiny.hidden_size", "-3"], "want hidden_size of at least 4, got -3"),
         (["--resume", "no/such/run"], "want a run folder to resume"),
         (["--credit", "mras"], "did you mean 'mars'"),
-        (["--prompt.rules", "perhaps"], "want bool as rules, got 'perhaps'"),
+        (["--prompt.rules", "perhaps"], "want true or false as rules, got 'perhaps'"),
         (["--games", "[kuhn_poker"], "--games is not YAML"),
         (["--games", "[]"], "want games as a list of ids or dicts, got []"),
         (["--games", "[3]"], "want a game as id or dict"),
@@ -438,7 +438,7 @@ def test_a_checkpoint_of_another_model_is_refused(
         ),
         (["--opponents", "3"], "want opponents as a string or a list, got 3"),
         (["--opponents", "[self, 'lm:no/such']"], "hf download no/such"),
-        (["--part_weights", "3"], "want dict as part_weights, got 3"),
+        (["--part_weights", "3"], "want a mapping as part_weights, got 3"),
         (
             ["--credit", "adca"],
             "set columns={'rewards.judge': 'my_module:my_function'}",
@@ -448,7 +448,7 @@ def test_a_checkpoint_of_another_model_is_refused(
             ["--within_turn", "values"],
             "'control_variates' with within_turn='values' needs",
         ),
-        (["--credit_args", "mars"], "want dict as credit_args, got 'mars'"),
+        (["--credit_args", "mars"], "want a mapping as credit_args, got 'mars'"),
         (["--credit", "mars", "--credit_args", "{pool: [sea]}"], "'sea'"),
         (["--seed", "99999999999999999999"], "want seed from 0 to 2**32 - 1"),
         (["--temperature", "0"], "want temperature above 0, got 0.0"),

@@ -19,6 +19,7 @@ from arena_trainers.runs.launch import (
     training_of_machine,
     visible_gpus,
 )
+from arena_trainers.runs.mappings import nested
 
 SCRIPT = str(Path(__file__).with_name("launch_script.py"))
 GPUS = [str(i) for i in range(8)]
@@ -98,7 +99,7 @@ def test_one_command_trains_with_a_server_and_two_processes(
 ):
     settings = settings_of(model_folder, free_port()) | options
     recipe, run, said = tmp_path / "recipe.yaml", tmp_path / "run", []
-    recipe.write_text(json.dumps(settings))
+    recipe.write_text(json.dumps(nested(settings)))
     job, args = read_options(settings)
     arguments = [str(recipe), "--output-dir", str(run)]
     programs = {"train": [SCRIPT, "train"], "serve": [SCRIPT, "serve"]}

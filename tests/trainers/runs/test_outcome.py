@@ -14,8 +14,8 @@ from rich.console import Console
 from arena_envs.solvers import uniform_table
 from arena_eval.result_rows import measured
 from arena_eval.tables import score_text
-from arena_studio.report.charts import PICTURED, figure_of
 from arena_studio.report.curves import charts_of
+from arena_studio.report.figures import figure_of
 from arena_studio.report.tables import result_tables
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import JobConfig, closing_lines
@@ -23,7 +23,7 @@ from arena_trainers.runs.callbacks.progress import clock
 from arena_trainers.runs.opening_lines import legal_warning
 from arena_trainers.runs.results.commands import player_of, rollouts_lines
 from arena_trainers.runs.results.equilibrium import compare_with_equilibrium
-from arena_trainers.runs.results.files import results_of
+from arena_trainers.runs.results.files import PICTURED, results_of
 from arena_trainers.runs.results.measure import GameMeter, GameOutcome
 from arena_trainers.runs.results.tables import outcome_tables
 from arena_trainers.train import GamePlan

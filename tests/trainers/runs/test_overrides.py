@@ -52,7 +52,11 @@ def test_a_recipe_without_rounds_has_no_option_of_a_stage(arena_here):
             "0",
             "rounds.play: want episodes of at least 1, got 0",
         ),
-        ("rounds.play.samples", "a", "rounds.play: want int as samples, got 'a'"),
+        (
+            "rounds.play.samples",
+            "a",
+            "rounds.play: want an integer as samples, got 'a'",
+        ),
     ],
 )
 def test_a_bad_option_of_a_stage_is_refused(arena_here, tmp_path, name, value, message):

@@ -14,15 +14,15 @@ from arena_trainers.options import GROUPS, MAPPINGS, options_of
 from arena_trainers.runs.checks import preflight
 from arena_trainers.runs.folder import write_config
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.train import settings as own_options
+from arena_trainers.train import listed_options as option_list
 from arena_trainers.train.config import training_options
-from arena_trainers.train.settings import installed_versions, listed_options
+from arena_trainers.train.listed_options import installed_versions, listed_options
 
 PLANNER = ["--agent", "planner_worker", "--roles"]
 REFUSED = [
     (["--learning_rat", "1"], "did you mean 'learning_rate'?"),
     (["--evaluate_evry", "1"], "did you mean 'evaluate_every'?"),
-    (["--seed", "one"], "want int as seed, got 'one'"),
+    (["--seed", "one"], "want an integer as seed, got 'one'"),
     (["--lr_scheduler_type", "liner"], "did you mean 'linear'?"),
     (["kuhn-tyni"], "did you mean 'kuhn-tiny'?"),
     (["--games", "khun_poker"], "did you mean 'kuhn_poker"),
@@ -55,11 +55,11 @@ REFUSED = [
     ),
     (["--beta", "0", "--sync_ref_model", "true"], "give --sync_ref_model false"),
     (
-        ["--agent", "planner_worker", "--credit", "gae", "--critic", "features"],
-        "agent 'planner_worker' does not support critic 'features'",
+        ["--agent", "planner_worker", "--credit", "gae", "--critic", "exact"],
+        "agent 'planner_worker' does not support critic 'exact'",
     ),
     (
-        ["--columns", "{value: 'no:such'}", "--agent", "planner_worker"],
+        ["--columns", "{value: {reward: no}}", "--agent", "planner_worker"],
         "agent 'planner_worker' does not support columns 'value'",
     ),
     (
@@ -149,15 +149,15 @@ def test_the_list_of_options_is_that_of_the_installed_trl():
     listed, real = listed_options(), training_options()
     own = {name: o for name, o in real.items() if o.source == "arena"}
     assert {name: o for name, o in listed.items() if o.source == "arena"} == own
-    if own_options.is_of_installed_versions():
+    if option_list.is_of_installed_versions():
         assert listed == real
 
 
 def test_an_option_of_a_newer_trl_is_left_to_its_own_config(monkeypatch, tmp_path):
     newer = {**installed_versions(), "trl": "1.99.0"}
-    monkeypatch.setattr(own_options, "installed_versions", lambda: newer)
+    monkeypatch.setattr(option_list, "installed_versions", lambda: newer)
     preflight.check({"new_in_trl": 1, "epsilon": "text"}, tmp_path / "a", resume=False)
-    with pytest.raises(ValueError, match="want int as hidden_size"):
+    with pytest.raises(ValueError, match="want an integer as hidden_size"):
         preflight.check({"hidden_size": "text"}, tmp_path / "a", resume=False)
 
 

@@ -1,9 +1,7 @@
 """The recipes of papers: each is taken as it is, and trains three steps of a tiny model."""
 
 import json
-import re
 import sys
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -12,7 +10,7 @@ from arena_envs import extras
 from arena_trainers.cli import main as cli
 from arena_trainers.engines import settings as engines
 from arena_trainers.runs import SelfPlayRun, build_configs, load_recipe, recipes
-from arena_trainers.runs.mappings import nested, typed_words
+from arena_trainers.runs.mappings import typed_words
 from arena_trainers.runs.recipe import FRONT
 
 ONE_GPU = [name for name in recipes() if name.startswith("qwen3-")]
@@ -21,7 +19,6 @@ LOOPS = [name for name in recipes() if "rounds" in load_recipe(name)]
 PAPER_LOOPS = [name for name in LOOPS if name != "kuhn-dagger"]
 OF_NO_PAPER = {"pretrained", "smollm2", *NEW, *ONE_GPU, *LOOPS}
 PAPERS = [name for name in recipes() if name not in OF_NO_PAPER]
-DOCS = Path(__file__).parents[3] / "docs" / "appendix" / "papers.md"
 TINY = {
     "model": "tiny",
     "hidden_size": 16,
@@ -144,27 +141,6 @@ def test_a_tiny_recipe_learns_from_random_legal_play_and_trains(name, tmp_path):
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     steps = [json.loads(line) for line in lines]
     assert [s["step"] for s in steps if "loss" in s] == [2]
-
-
-def settings_in(value):
-    """All settings of a recipe, at any depth, as pairs of texts."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield key, str(inner)
-            yield from settings_in(inner)
-    if isinstance(value, list):
-        for inner in value:
-            yield from settings_in(inner)
-
-
-@pytest.mark.parametrize("name", [*PAPERS, *PAPER_LOOPS])
-def test_the_page_names_every_setting_that_it_explains(name):
-    """Numbers of the page's tables are those of the recipe."""
-    page = DOCS.read_text()
-    section = page.split(f"recipe `{name}`")[1].split("\n## ")[0]
-    quoted = re.findall(r"`(\w+): ([^`]+)`", section)
-    assert len(quoted) >= 5
-    assert set(quoted) <= set(settings_in(nested(load_recipe(name))))
 
 
 def test_help_names_the_front_recipes_and_a_list_has_all(arena_here):

@@ -310,7 +310,7 @@ def test_an_edited_config_of_a_loop_is_refused_with_the_difference(
         ({"train": {"trainer": "dpo"}}, "learns from pairs, and selector"),
         ({"train": {"trainer": "reward"}}, "chooses no replies"),
         ({"start_from": "best"}, "unknown start_from 'best'; known are first, last"),
-        ({"aggregate": "all"}, "want bool as aggregate, got 'all'"),
+        ({"aggregate": "all"}, "want true or false as aggregate, got 'all'"),
         ({"train": []}, "want lists of equal length in rounds, got 0 of train"),
         (
             {"train": [SFT, SFT], "play": [{}]},

@@ -14,7 +14,7 @@ from arena_eval import exploitability
 from arena_trainers.checkpoint import files_of, write_manifest
 from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.protocol import names
-from arena_trainers.runs.folder import start_arguments
+from arena_trainers.runs.resuming import start_arguments
 from arena_trainers.runs.rows import RowRun
 from arena_wrappers import Branching, play, write_episodes
 

@@ -3,12 +3,8 @@
 import pytest
 
 from arena_trainers.runs import folder as run_folder
-from arena_trainers.runs.folder import (
-    CONFIG,
-    START,
-    new_folder,
-    read_run,
-)
+from arena_trainers.runs.folder import CONFIG, START, new_folder
+from arena_trainers.runs.resuming import check_same_model, read_run
 from arena_trainers.train import CREDIT_STATE
 
 
@@ -53,7 +49,7 @@ def test_a_run_that_loses_the_race_for_an_empty_folder_deletes_nothing(
 def test_a_checkpoint_of_several_roles_is_resumed_from(model_folder, tmp_path):
     (tmp_path / "planner").mkdir()
     (tmp_path / "planner" / "adapter_config.json").write_text("{}")
-    run_folder.check_same_model(tmp_path, model_folder)
+    check_same_model(tmp_path, model_folder)
 
 
 def test_what_others_wrote_stays_when_a_run_cannot_begin(tmp_path):

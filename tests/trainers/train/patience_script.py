@@ -40,11 +40,19 @@ def calls(rank):
 
 
 def job(rank):
-    """A run whose measurements and evaluation are slow in the main process."""
+    """A run whose measurements and evaluation are slow in the main process; the episodes played here."""
     from arena_trainers.cli.main import main
     from arena_trainers.runs.callbacks.nash_conv import NashConvCallback
+    from arena_trainers.runs.results import measure
     from arena_trainers.runs.results.measure import GameMeter
 
+    stream, num_played = measure.stream_plans, []
+
+    def counted(plans, **options):
+        num_played.append(len(plans))
+        return stream(plans, **options)
+
+    measure.stream_plans = counted
     begin = dist.init_process_group
 
     def begin_impatiently(*args, **options):
@@ -72,7 +80,7 @@ def job(rank):
     except SystemExit as end:
         if end.code:
             raise
-    return "trained"
+    return str(sum(num_played))
 
 
 if __name__ == "__main__":

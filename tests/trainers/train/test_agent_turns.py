@@ -12,12 +12,15 @@ from arena_envs import make_game
 from arena_eval.rollouts import read_rollouts, write_rollouts
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.data.rollouts import turn_credits
-from arena_trainers.train import turn_batch, turn_records
+from arena_trainers.rewards import parts_of
+from arena_trainers.train import FeatureCritic, turn_batch, turn_records
+from arena_trainers.train.records import num_turns
 from arena_trainers.train.rows import training_rows
 from arena_wrappers import AgentPolicy, Ask, Generation, Reply, play
 from arena_wrappers.policies import agents
 
 PLANNER = agents.find("planner_worker")
+SMALL = {"num_steps": 5, "hidden_size": 8, "learning_rate": 0.01}
 
 
 def alone(seen):
@@ -178,32 +181,95 @@ def test_the_last_call_of_a_turn_gets_its_rewards():
     assert batch.stratum.tolist() == [3, 3, 3]
 
 
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
+def test_each_call_is_paid_its_part():
+    """The plan of 3 tokens costs 0.3, the worker's move of 1 is graded 0.5; by hand.
+
+    Returns-to-go are 0 - 0.3 + 1 + 0.5 + 2 and so on, less the mean of the role in two episodes.
+    """
+
+    def grades(calls):
+        assert [call.generation.role for call in calls] == ["planner", "worker", ""] * 2
+        assert [call.turn.index for call in calls] == [0, 0, 1] * 2
+        return [0.5 * (call.generation.text == "bet") for call in calls]
+
+    good, bad = episode_by_hand(), episode_by_hand()
+    plan, worker = bad.turns[0].generations
+    worker = replace(worker, text="pass")
+    bad.turns[0] = replace(bad.turns[0], generations=(plan, worker), reply="pass")
+    cost = parts_of({"length": {"weight": -0.1, "role": "planner"}})
+    functions = {**cost, "rewards.grade": grades}
+    records = turn_records(
+        [good, bad],
+        [0, 0],
+        [("self", "random")] * 2,
+        [make_game("kuhn_poker")],
+        functions=functions,
+    )
+    batch = turn_batch([records], {"length": -0.1, "grade": 1.0}, ["kuhn"], ["role"])
+    assert batch.reward.tolist() == pytest.approx([-0.3, 1.5, 2, -0.3, 1.0, 2])
+    credit = estimate("mars", batch, pool=("game", "role"), scale="none")
+    by_hand = [0.25, 0.25, 0, -0.25, -0.25, 0]
+    assert credit.advantage.tolist() == pytest.approx(by_hand)
+    assert num_turns(records) == 4
+
+
+def test_the_value_of_a_call_reads_how_many_came_before():
+    """V of planner and of worker in the same state, fitted to what each is paid by hand."""
+    game = make_game("kuhn_poker")
+    episodes = [episode_by_hand() for _ in range(2)]
+    for sees, column in (("seat", "features"), ("all", "features.all")):
+        records = turn_records(
+            episodes, [0, 0], [("self", "random")] * 2, [game], [column]
+        )
+        batch = turn_batch([records], {}, ["kuhn"])
+        critic = FeatureCritic(
+            [game], plays_agent=True, sees=sees, learning_rate=0.05, num_steps=200
+        )
+        critic.fit(critic.with_values(batch, records), records)
+        values = critic.with_values(batch, records).value
+        # the planner, and the second turn, which begins in the same state here
+        assert values.tolist() == pytest.approx([2.5, 3, 2.5] * 2, abs=0.05)
+        records = [
+            r._replace(rewards={"game": r.rewards.get("game", -1.0)}) for r in records
+        ]
+        batch = turn_batch([records], {}, ["kuhn"])
+        critic.fit(critic.with_values(batch, records), records)
+        values = critic.with_values(batch, records).value
+        assert values.tolist() == pytest.approx([2, 3, 2] * 2, abs=0.05)
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"rewards": {"length": {"weight": -0.01}}},
+        {"credit": "gae", "critic": "features", "critic_args": {"sees": "all"}},
+        {"credit": "poad", "critic": "tokens"},
+        {"credit": "gae", "critic": "utterances", "critic_args": SMALL},
         {"opponents": {"past_selves": {"every": 1}}, "save_strategy": "steps"},
     ],
 )
-def test_agents_train_with_rewards_and_against_past_selves(trained, options):
+def test_agents_train_with_rewards_critics_and_past_selves(trained, options):
     trainer = trained(None, agent_name="planner_worker", save_steps=1, **options)
     assert trainer.state.global_step == 2
     records = trainer.last_selected.records
     if "rewards" in options:
         paid = [record.rewards.get("length") for record in records]
-        assert [x is not None for x in paid] == [r.call == 1 for r in records]
+        assert paid == [float(r.num_tokens) for r in records]
         logged = trainer.credit.metrics["arena/reward/length"]
-        assert logged == pytest.approx(np.mean([x for x in paid if x is not None]))
+        assert logged == pytest.approx(2 * np.mean(paid))  # of a turn of two calls
+    elif "critic" in options:
+        values = trainer.last_turns.value.reshape(-1, 2)
+        assert np.isfinite(values).all()
+        assert (values[:, 0] != values[:, 1]).all()  # planner and worker
     else:
         assert {record.opponent for record in records} >= {("self@0",)}
 
 
 def test_an_agent_of_several_calls_is_refused_where_credit_reads_values(trained):
     """The trainer knows of an agent that is an object when it has played."""
-    with pytest.raises(ValueError, match="an agent does not support critic 'features'"):
-        trained(
-            lambda model: AgentPolicy(PLANNER, model), critic="features", credit="gae"
-        )
+    with pytest.raises(ValueError, match="an agent does not support critic 'exact'"):
+        trained(lambda model: AgentPolicy(PLANNER, model), critic="exact", credit="gae")
 
 
 def test_an_agent_of_one_call_trains_as_the_model_does(trained):

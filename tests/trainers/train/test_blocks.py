@@ -12,7 +12,7 @@ from arena_trainers.train.score.blocks import (
     attends_in_blocks,
     block_inputs,
 )
-from arena_trainers.train.score.forward import plain_scores
+from arena_trainers.train.score.heads import plain_scores
 from arena_trainers.train.score.packing import model_inputs, packed_rows
 from arena_trainers.train.score.tensors import prompts_with_replies
 

@@ -4,6 +4,7 @@ import ctypes
 import gc
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from peft import LoraConfig
 from trl import GRPOTrainer
 
 from arena_trainers.lm.backends import memory as backend_memory
+from arena_trainers.lm.backends.activations import Passes, activation_bytes
 from arena_trainers.runs import tiny_model
 from arena_trainers.train.score import forward
 from arena_trainers.train.score.packing import distinct_rows
@@ -296,11 +298,12 @@ def test_the_default_bound_follows_the_free_memory(tokenizer, monkeypatch):
     model = tiny_model(tokenizer, hidden_size=16, num_layers=8)
     tokens = backend_memory.default_max_tokens(model, model.device)
     assert tokens & (tokens - 1) == 0
-    assert 2**28 < tokens * backend_memory.bytes_per_token(model.config) <= 2**29
+    bytes_of = partial(activation_bytes, model.config, passes=Passes())
+    assert bytes_of(tokens) <= 2**29 < 1.01 * bytes_of(2 * tokens)
     checkpointed = backend_memory.default_max_tokens(
         model, model.device, checkpointing=True
     )
-    alone = backend_memory.default_max_tokens(model, model.device, training=False)
+    alone = backend_memory.default_forward_tokens(model, model.device)
     assert tokens < checkpointed <= alone
     monkeypatch.setattr(backend_memory, "free_memory", lambda device: 0)
     assert (

@@ -7,7 +7,7 @@ import pytest
 
 from arena_credit import TurnBatch
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.train.rollout.filters import clean_wins, num_trained
+from arena_trainers.train.rollout.clean_wins import clean_wins, num_trained
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 

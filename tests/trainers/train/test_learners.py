@@ -3,19 +3,22 @@
 import shutil
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from peft import LoraConfig
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
+from arena_envs import make_game
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy
-from arena_trainers.train import TrainingRow
-from arena_trainers.train import learners as learners_module
+from arena_trainers.train import TrainingRow, whole_learners
 from arena_trainers.train.learners import earlier_gaps
 from arena_trainers.train.score import forward
-from arena_wrappers import AgentPolicy, Ask, Reply
+from arena_trainers.train.together import check_together
+from arena_wrappers import AgentPolicy, Ask, PromptOptions, Reply, TurnRequest
 
+KUHN, SHORT = make_game("kuhn_poker"), PromptOptions("bare", rules=False)
 TWO = {"planner": {"lora_r": 2}, "worker": {"lora_r": 2}}
 WHOLE = {"planner": {}, "worker": {}}
 LORA = {"r": 2, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
@@ -359,14 +362,61 @@ def test_a_row_without_a_learner_names_its_role(make):
             "or as {model: PATH}, a whole model, got",
         ),
         (
-            {"roles": TWO, "opponents": "past_selves"},
-            "roles does not support opponents .past_selves.",
+            {"roles": TWO, "credit": "poad", "critic": "tokens"},
+            "roles does not support critic .tokens.: it reads one model",
         ),
     ],
 )
 def test_learners_that_do_not_fit_are_refused(settings, options, problem):
     with pytest.raises(ValueError, match=problem):
         TurnGRPOConfig(**{**settings, **options})
+
+
+PAST = {"past_selves": {"every": 1}}
+
+
+def test_an_engine_of_roles_plays_no_snapshots(settings):
+    args = TurnGRPOConfig(**settings, roles=TWO, opponents=PAST)
+    args.use_vllm = True  # it is not installed
+    with pytest.raises(ValueError, match="roles with use_vllm does not support opp"):
+        check_together(args)
+
+
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
+@pytest.mark.parametrize("roles", [TWO, WHOLE])
+def test_a_past_self_plays_each_role_with_the_weights_of_then(make, roles):
+    """The snapshot of step 0 has the replies of the start, in both roles."""
+    request = TurnRequest.at(
+        KUHN, KUHN.apply(KUHN.apply(KUHN.initial_state(), 0), 1), SHORT
+    )
+    options = {"opponents": PAST, "max_steps": 2, "learning_rate": 0.05}
+    trainer = make(roles, **options)
+
+    def replies(player):
+        models = player.models
+        return [models[name].action_probs([request])[0][0] for name in roles]
+
+    at_start = replies(trainer.matching.learner)
+    trainer.train()
+    past, now = (replies(trainer.matching.policies([n])[0]) for n in ("self@0", "self"))
+    np.testing.assert_allclose(past, at_start, atol=1e-6)
+    assert np.abs(np.subtract(now, at_start)).max() > 1e-3
+    opponents = {r.opponent for r in trainer.last_selected.records}
+    assert opponents == {("self@0",), ("self@1",)}
+
+
+@pytest.mark.slow
+def test_a_resumed_run_of_roles_meets_the_same_past_selves(make, tmp_path):
+    options = {"opponents": PAST, "save_strategy": "steps", "save_steps": 2}
+    whole = make(TWO, max_steps=4, output_dir=str(tmp_path / "whole"), **options)
+    whole.train()
+    resumed = make(TWO, max_steps=4, output_dir=str(tmp_path / "resumed"), **options)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-2"))
+    for name in TWO:
+        for key, weights in weights_of(whole, name).items():
+            torch.testing.assert_close(
+                weights_of(resumed, name)[key], weights, atol=1e-6, rtol=0
+            )
 
 
 def test_whole_models_have_the_gradients_of_one_model_runs(make, generated):
@@ -424,7 +474,7 @@ def test_a_whole_model_of_other_shapes_names_its_role(make, folder_of):
 
 
 def test_whole_models_that_do_not_fit_name_the_memory(make, monkeypatch):
-    monkeypatch.setattr(learners_module, "free_memory", lambda device: 0)
+    monkeypatch.setattr(whole_learners, "free_memory", lambda device: 0)
     wanted = r"GiB .* \(weights .*, gradients .* models .*\), got .* free; give each"
     with pytest.raises(ValueError, match=wanted):
         make({"planner": {"beta": 0.1}, "worker": {}})

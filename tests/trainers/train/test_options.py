@@ -46,10 +46,10 @@ def test_a_mutable_default_is_not_shared():
     ("given", "message"),
     [
         ({"cups": 0}, "want cups of at least 1, got 0"),
-        ({"cups": True}, "want int as cups, got True"),
-        ({"cups": None}, "want int as cups, got None"),
+        ({"cups": True}, "want an integer as cups, got True"),
+        ({"cups": None}, "want an integer as cups, got None"),
         ({"heat": "hihg"}, "unknown heat 'hihg'; did you mean 'high'?"),
-        ({"beans": 3}, "want list as beans, got 3"),
+        ({"beans": 3}, "want a list as beans, got 3"),
     ],
 )
 def test_a_value_that_breaks_its_declaration_is_refused(given, message):

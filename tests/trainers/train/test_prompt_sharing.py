@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from arena_trainers.train.score.forward import plain_scores
+from arena_trainers.train.score.heads import plain_scores
 from arena_trainers.train.score.packing import (
     joined_replies,
     may_share_prompts,

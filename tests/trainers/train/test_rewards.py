@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import re
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from arena_envs.solvers import best_response, uniform_table
 from arena_trainers import rewards
 from arena_trainers.rewards import parts_of
 from arena_trainers.runs.checks import preflight
-from arena_wrappers import ScriptedPolicy, play
+from arena_wrappers import Generation, Reply, ScriptedPolicy, play
 from arena_wrappers.play import final_state, turn_states
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
@@ -297,7 +297,7 @@ GAMES = {
     "belief_gain": "leduc_poker",
     "partner_gain": "tiny_hanabi",
 }
-OPTIONS = {"expert_match": {"solver": "cfr"}}
+OPTIONS = {"expert_match": {"solver": "cfr"}, "judge": {"policy": "random"}}
 
 
 @pytest.mark.parametrize("name", rewards.rewards.built_in)
@@ -318,7 +318,40 @@ def test_a_reward_that_is_no_number_is_found():
         rewards.check_reward(lambda *_: float("nan"), "kuhn_poker")
 
 
-def test_the_length_of_an_agents_turn_counts_all_calls():
-    calls = [SimpleNamespace(token_ids=[1, 2, 3]), SimpleNamespace(token_ids=[4])]
-    turn = SimpleNamespace(generations=calls, token_ids=None)
-    assert rewards.length(None, turn, None, None) == 4.0
+def test_each_call_of_an_agents_turn_pays_its_length():
+    plan = Generation("planner", "a", token_ids=[1, 2, 3])
+    move = Generation("worker", "bet", token_ids=[4])
+    (episode,) = play("kuhn_poker", "random", [3])
+    turn = replace(episode.turns[0], generations=[plan, move])
+    calls = rewards.calls_of(episode, turn, None, None)
+    assert rewards.length(calls) == [3.0, 1.0]
+    assert rewards.length(calls, role="planner") == [3.0, 0.0]
+
+
+def test_a_judge_grades_each_call_and_equal_texts_alike():
+    """It reads the prompt and the fenced reply; a role that is not graded is not asked."""
+    asked = []
+
+    class Judge:
+        name = "judge"
+
+        def act(self, requests):
+            asked.extend(requests)
+            texts = [request.messages[-1]["content"] for request in requests]
+            return [Reply("0.75" if "bet" in text else "8") for text in texts]
+
+    game = arena_envs.make_game("kuhn_poker")
+    (episode,) = play("kuhn_poker", "random", [3])
+    turn, state = episode.turns[0], turn_states(episode, game)[0]
+    prompt = [{"role": "user", "content": "Your card: K."}]
+    calls = [
+        rewards.Call(
+            episode, turn, state, game, Generation(role, text, messages=prompt)
+        )
+        for role, text in (("planner", "bet"), ("worker", "no"), ("worker", "no"))
+    ]
+    assert rewards.judge(calls, policy=Judge()) == [0.75, 0.0, 0.0]
+    assert len(asked) == 2
+    assert rewards.judge(calls, policy=Judge(), role="planner") == [0.75, 0.0, 0.0]
+    assert len(asked) == 3
+    assert "<reply>\nbet\n</reply>" in asked[0].messages[-1]["content"]

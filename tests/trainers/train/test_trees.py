@@ -227,7 +227,7 @@ def test_a_resumed_critic_goes_on_bit_by_bit(whole_and_resumed):
         ({**TREES, "branch": {"num_candidates": 1}}, "num_candidates from 2"),
         ({**TREES, "branch": {"candidates": 2}}, "branch has no option 'candidates'"),
         ({**TREES, "branch": {"turns": [0]}}, "want num_candidates in branch"),
-        ({**TREES, "branch": 4}, "want dict as branch, got 4"),
+        ({**TREES, "branch": 4}, "want a mapping as branch, got 4"),
         (
             {"credit": "random_effects", "credit_args": {"pool": ["seat", "branch"]}},
             "rollouts have no workers; choose",

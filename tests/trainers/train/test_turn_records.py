@@ -5,8 +5,8 @@ import pytest
 
 from arena_credit import estimate
 from arena_trainers.train import turn_batch, turn_records
-from arena_trainers.train.records import rows_of_process
 from arena_trainers.train.rows import training_rows, with_placeholder_rows
+from arena_trainers.train.turn_batches import rows_of_process
 from arena_wrappers import Branching, Episode, Turn
 
 

@@ -67,10 +67,8 @@ def start_of(episode, num_turns):
     ("history", "on_invalid", "follow"),
     [
         ("state", "forfeit", "best"),
-        ("state", "retry", "all"),
-        ("transcript", "retry", "best"),
+        ("transcript", "retry", "all"),
         ("transcript", "random", "random"),
-        ("state", "random", "all"),
     ],
 )
 def test_batch_size_and_company_change_nothing(small_env, history, on_invalid, follow):
@@ -90,7 +88,7 @@ def test_batch_size_and_company_change_nothing(small_env, history, on_invalid, f
 
 @pytest.mark.parametrize(
     ("history", "on_invalid"),
-    [("state", "forfeit"), ("transcript", "retry"), ("state", "random")],
+    [("state", "random"), ("transcript", "retry")],
 )
 def test_every_episode_of_a_tree_replays(small_env, history, on_invalid, tmp_path):
     def env():

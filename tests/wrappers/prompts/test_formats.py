@@ -98,7 +98,7 @@ def test_any_text_is_an_action_or_a_reason(
 @both_parsings
 @pytest.mark.parametrize("reply_format", FORMATS)
 @pytest.mark.parametrize("id", ["mini_hanabi", "bargaining"])
-def test_a_reply_of_a_megabyte_is_read_in_no_time(walk, parsing, reply_format, id):
+def test_a_huge_reply_is_read_in_no_time(walk, parsing, reply_format, id):
     game = arena_envs.make_game(id)
     state = next(walk(game, 0))
     pieces = [
@@ -116,7 +116,7 @@ def test_a_reply_of_a_megabyte_is_read_in_no_time(walk, parsing, reply_format, i
         "bet ",
         "offer 5 ",
     ]:
-        text = piece * (1_000_000 // len(piece))
+        text = piece * (200_000 // len(piece))
         start = time.process_time()
         for reply in (
             text,
@@ -124,7 +124,7 @@ def test_a_reply_of_a_megabyte_is_read_in_no_time(walk, parsing, reply_format, i
             f"{text}<answer>bet</answer>",
         ):
             parse_reply(game, state, reply, reply_format, parsing=parsing)
-        assert time.process_time() - start < 0.5, piece
+        assert time.process_time() - start < 0.3, piece
 
 
 def test_canonical_texts_parse_back(every_game, walk):

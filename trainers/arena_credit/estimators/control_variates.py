@@ -11,6 +11,7 @@ from arena_credit.estimators.levels import levels
 from arena_credit.estimators.slopes import (
     Columns,
     GroupSlopes,
+    Layout,
     Shrinkage,
     Slopes,
     TurnBlock,
@@ -192,16 +193,19 @@ class _Seat(NamedTuple):
     """The N rows of one seat of a game, trajectory by trajectory, in playing order.
 
     rows: int64[N], places among the rows of the game. play: int64[N], the episode or rollout.
-    first: int64[N], place of the first row of the trajectory. turn, tree, fold: int64[N].
+    first: int64[N], place of the first row of the trajectory, whose number is `trajectory`.
+    turn, tree, fold: int64[N].
     to_go, paid: float64[N], divided by `unit`, about the largest return. tolerance:
     float64[N], squares that rounding may have made of `paid`. surprise: float64[N, S].
     square: float64[N, S], what the square of the surprise is expected to be, at least.
-    blocks: the rows of each turn, whose numbers are `numbers`.
+    mean_square: float64[K, S], of the surprise over all turns, of other folds. layout: its rows
+    turn by turn.
     """
 
     rows: Ints
     play: Ints
     first: Ints
+    trajectory: Ints
     turn: Ints
     tree: Ints
     fold: Ints
@@ -211,16 +215,16 @@ class _Seat(NamedTuple):
     unit: float
     surprise: Floats
     square: Floats
-    blocks: list[TurnBlock]
-    numbers: Ints
+    mean_square: Floats
+    layout: Layout
 
     @property
     def num_folds(self) -> int:
-        return len(self.blocks[0].training)
+        return len(self.layout.training)
 
     @property
     def num_turns(self) -> int:
-        return int(self.numbers[-1]) + 1
+        return int(self.layout.numbers[-1]) + 1
 
 
 class _TurnSlopes(NamedTuple):
@@ -274,11 +278,11 @@ def _of_game(
     for i, seat in enumerate(seats):
         columns = _columns(seats, i, sums)
         _, residuals, values = _backward(seat, columns, fitted[i], discount, shrinkage)
-        level = levels(values, seat.blocks, seat.tree, seat.fold)
-        for t, block in enumerate(seat.blocks):
-            fold, every = seat.fold[block.rows], np.arange(len(block.rows))
-            above = residuals[t][fold, every] - level[t]
-            advantage[seat.rows[block.rows]] = above * seat.unit
+        order = seat.layout.rows
+        fold = seat.fold[order]
+        level = levels(values, seat.layout, seat.tree[order], fold)
+        above = residuals[fold, np.arange(len(fold))] - level
+        advantage[seat.rows[order]] = above * seat.unit
     return advantage
 
 
@@ -302,60 +306,49 @@ def _seats(
     for number in np.unique(seat):
         places = np.flatnonzero(seat == number)
         starts = np.diff(play[places], prepend=-1) != 0
-        first = np.flatnonzero(starts)[np.cumsum(starts) - 1]
+        trajectory = np.cumsum(starts) - 1
+        first = np.flatnonzero(starts)[trajectory]
         left = np.append(np.flatnonzero(starts)[1:], len(places))
-        left = left[np.cumsum(starts) - 1] - 1 - np.arange(len(places))
+        left = left[trajectory] - 1 - np.arange(len(places))
         whole = discounted_sums(np.abs(reward[places]), left, 1.0)
-        # a power of 2, so that the division is exact
-        unit = float(2.0 ** np.floor(np.log2(max(whole.max(), 1e-290))))
+        # a power of 2, so that the division is exact; without rewards 1, as a critic may have values
+        largest = float(whole.max()) or 1.0
+        unit = float(2.0 ** np.floor(np.log2(max(largest, 1e-290))))
         scaled = reward[places] / unit
-        scale = np.where(choices.in_rewards, unit, 1.0)
+        surprise = choices.values[places]
+        surprise = surprise / np.where(choices.in_rewards, unit, 1.0)
         total = discounted_sums(scaled, left, 1.0)
         earlier = (whole[first] - whole) / unit
-        fold = rank[tree[places]] % num_folds
-        blocks, turn_numbers = _blocks(
-            turn[places], group[places], rank[tree[places]], fold, num_folds
-        )
+        tree_rank = rank[tree[places]]
+        fold = tree_rank % num_folds
+        training = fold != np.arange(num_folds)[:, None]
         seats.append(
             _Seat(
                 rows=places,
                 play=play[places],
                 first=first,
+                trajectory=trajectory,
                 turn=turn[places],
-                tree=rank[tree[places]],
+                tree=tree_rank,
                 fold=fold,
                 to_go=discounted_sums(scaled, left, discount),
                 paid=total[first] - total,
                 tolerance=(ROUNDED * (earlier + whole / unit)) ** 2,
                 unit=unit,
-                surprise=choices.values[places] / scale,
+                surprise=surprise,
                 square=choices.squares[places],
-                blocks=blocks,
-                numbers=turn_numbers,
+                mean_square=_mean_square(surprise, choices.squares[places], training),
+                layout=Layout(turn[places], group[places], tree_rank, training),
             )
         )
     return seats
 
 
-def _blocks(
-    turn: Ints, group: Ints, tree: Ints, fold: Ints, num_folds: int
-) -> tuple[list[TurnBlock], Ints]:
-    """The rows of each turn, group by group; and the numbers of the turns."""
-    order = np.lexsort((tree, group, turn))
-    numbers, begins = np.unique(turn[order], return_index=True)
-    blocks = []
-    for rows in np.split(order, begins[1:]):
-        new = np.diff(group[rows], prepend=group[rows[0]] - 1) != 0
-        training = fold[rows] != np.arange(num_folds)[:, None]
-        blocks.append(
-            TurnBlock(
-                rows=rows,
-                starts=np.flatnonzero(new),
-                group=np.cumsum(new) - 1,
-                training=training.astype(np.float64),
-            )
-        )
-    return blocks, numbers
+def _mean_square(surprise: Floats, expected: Floats, training: Bools) -> Floats:
+    """float64[K, S]: mean square of the surprise over all turns, of other folds."""
+    weight, square = training.astype(np.float64), surprise**2
+    total = np.maximum(weight @ square, weight @ expected)
+    return np.asarray(total / np.maximum(weight @ (square > 0), 1), np.float64)
 
 
 def _plain_sums(seat: _Seat) -> _Sums:
@@ -458,7 +451,7 @@ def _backward(
     fitted: _TurnSlopes | None,
     discount: float,
     shrinkage: Shrinkage,
-) -> tuple[_TurnSlopes | None, list[Floats], list[Floats]]:
+) -> tuple[_TurnSlopes | None, Floats, Floats]:
     """Fits the slopes of a seat's turns, the last turn first.
 
     Args:
@@ -469,28 +462,26 @@ def _backward(
         shrinkage: how much evidence a slope needs.
 
     Returns:
-        The slopes by turn. Then for each turn, float64[K, n]: the return-to-go less what later
-        surprise, payments and other seats explain; and that less what the turn's own surprise
-        explains, as others see it.
+        The slopes by turn. Then, float64[K, N] in the order of the layout: the return-to-go
+        less what later surprise, payments and other seats explain; and that less what the
+        turn's own surprise explains, as others see it. The first pass is for slopes alone.
     """
-    num_folds, num_choices = seat.num_folds, seat.surprise.shape[1]
+    layout, num_folds, num_choices = seat.layout, seat.num_folds, seat.surprise.shape[1]
     shape = (num_folds, seat.num_turns, num_choices)
     raw = Slopes(np.zeros(shape), np.full(shape, np.inf), np.zeros(shape, bool))
-    later = np.zeros((num_folds, len(seat.turn)))  # at the first row of a trajectory
+    later = np.zeros((num_folds, int(seat.trajectory[-1]) + 1))
     slopes_before = np.zeros(num_folds)
-    least_square = _mean_square(seat)
-    predicts = (
-        fitted is not None or num_choices == 0
-    )  # the first pass is for slopes alone
-    of_groups = GroupSlopes(seat.surprise, num_folds, shrinkage)
-    residuals: list[Floats] = []
-    values: list[Floats] = []
-    for block, turn in zip(seat.blocks[::-1], seat.numbers[::-1], strict=True):
-        rows, start = block.rows, seat.first[block.rows]
-        value = seat.to_go[rows] - later[:, start]
+    predicts = fitted is not None or num_choices == 0
+    residuals, values = np.zeros((2, num_folds, len(seat.turn) * predicts))
+    surprise, square = seat.surprise[layout.rows], seat.square[layout.rows]
+    if fitted is not None:
+        of_groups = GroupSlopes(surprise, square, layout, shrinkage)
+    for block, turn in zip(layout.blocks[::-1], layout.numbers[::-1], strict=True):
+        trajectory = seat.trajectory[block.rows]
+        value = seat.to_go[block.rows] - later[:, trajectory]
         model = fit(
             value,
-            _of_block(seat, block, int(turn), sums, least_square),
+            _of_block(seat, block, int(turn), sums),
             block,
             shrinkage,
             slopes_before,
@@ -513,64 +504,56 @@ def _backward(
                 mean, spread = fitted.mean, fitted.spread
             slope, share = shrunk(here, mean, spread, shrinkage.threshold)
             slopes_before = slopes_before + share.sum(-1)
-            surprise = seat.surprise[rows]
-            explained = slope @ surprise.T
+            explained = slope @ surprise[block.places].T
             if fitted is not None:
-                explained += of_groups.explain(
-                    residual - explained, surprise, seat.square[rows], block
-                )
-            later[:, start] = discount * (later[:, start] + explained)
-        residuals.append(residual)
-        values.append(residual - explained)
+                explained += of_groups.explain(residual - explained, block)
+            later[:, trajectory] = discount * (later[:, trajectory] + explained)
+        if predicts:
+            residuals[:, block.places] = residual
+            values[:, block.places] = residual - explained
     if num_choices == 0:
-        return None, residuals[::-1], values[::-1]
+        return None, residuals, values
     mean, spread = common_slope(raw, shrinkage.threshold)
     slope, share = shrunk(raw, mean[:, None], spread[:, None], shrinkage.threshold)
-    return _TurnSlopes(slope, share, mean, spread), residuals[::-1], values[::-1]
-
-
-def _mean_square(seat: _Seat) -> Floats:
-    """float64[K, S]: mean square of the surprise over all turns, of other folds."""
-    training = seat.fold != np.arange(seat.num_folds)[:, None]
-    square = seat.surprise**2
-    num = training.astype(np.float64) @ (square > 0)
-    total = np.maximum(training @ square, training @ seat.square)
-    return np.asarray(total / np.maximum(num, 1), np.float64)
+    return _TurnSlopes(slope, share, mean, spread), residuals, values
 
 
 def _of_block(
-    seat: _Seat,
-    block: TurnBlock,
-    turn: int,
-    sums: _SurpriseColumns,
-    least_square: Floats,
+    seat: _Seat, block: TurnBlock, turn: int, sums: _SurpriseColumns
 ) -> Columns:
-    """The columns of the regression of one turn: choices, what was paid, past, other seats."""
+    """The columns of the regression of one turn: choices, what was paid, past, other seats.
+
+    A column of zeros is left out, such as what was paid before the first turn.
+    """
     rows, num_folds, num_choices = block.rows, seat.num_folds, seat.surprise.shape[1]
-    columns = [*seat.surprise[rows].T, seat.paid[rows]]
-    columns += [column[:, rows] for column in (*sums.past, *sums.others)]
-    inside = np.zeros((num_folds, len(columns)))
-    least = np.full((num_folds, len(columns)), LEAST_SURPRISE)
-    for i, (number, square) in enumerate(
-        zip(sums.num_slopes, sums.square, strict=True), num_choices + 1
-    ):
-        inside[:, i] = number[:, turn]
-        least[:, i] = LEAST_SURPRISE * square[:, turn]
-    squares = np.zeros((num_folds, len(columns)))
+    choices, paid = seat.surprise[rows], seat.paid[rows]
+    of_surprise = [column[:, rows] for column in (*sums.past, *sums.others)]
+    used = [i for i, column in enumerate(of_surprise) if column.any()]
+    is_paid = int(paid.any())
+    num_past = is_paid + sum(i < len(sums.past) for i in used)
+    first = num_choices + is_paid  # of the columns that are sums of surprise
+    num_columns = first + len(used)
+    values = np.empty((num_folds, num_columns, len(rows)))
+    values[:, :num_choices] = choices.T
+    inside, squares = np.zeros((2, num_folds, num_columns))
     squares[:, :num_choices] = block.training @ seat.square[rows]
-    for i, expected in enumerate(sums.expected, num_choices + 1):
-        squares[:, i] = (block.training * expected[:, rows]).sum(1)
-    tolerance = least * block.training.sum(1, keepdims=True)
-    tolerance[:, num_choices] = block.training @ seat.tolerance[rows]
-    values = np.empty((num_folds, len(rows), len(columns)))
-    for i, column in enumerate(columns):
-        values[..., i] = column
+    tolerance = np.full((num_folds, num_columns), LEAST_SURPRISE)
+    tolerance *= block.num[:, None]
+    if is_paid:
+        values[:, num_choices] = paid
+        tolerance[:, num_choices] = block.training @ seat.tolerance[rows]
+    for place, i in enumerate(used, first):
+        values[:, place] = of_surprise[i]
+        inside[:, place] = sums.num_slopes[i][:, turn]
+        tolerance[:, place] *= sums.square[i][:, turn]
+        expected = np.broadcast_to(sums.expected[i][:, rows], block.training.shape)
+        squares[:, place] = np.einsum("kn,kn->k", block.training, expected)
     return Columns(
         values=values,
         num_choices=num_choices,
-        num_past=1 + len(sums.past),
+        num_past=num_past,
         tolerance=tolerance,
         slopes_inside=inside,
-        least_square=least_square,
+        least_square=seat.mean_square,
         squares=squares,
     )

@@ -15,7 +15,6 @@ So a turn that few others reach has the level of its seat. Variances come from r
 folds, means from all rows of other episodes (or trees of episodes).
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from arena_credit.batch import Floats, Ints
 from arena_credit.estimators.slopes import (
     HUGE,
     TINY,
-    TurnBlock,
+    Layout,
     mean_and_spread,
 )
 
@@ -45,27 +44,22 @@ class Variances(NamedTuple):
     turns: Floats
 
 
-def levels(
-    values: Sequence[Floats], blocks: Sequence[TurnBlock], tree: Ints, fold: Ints
-) -> list[Floats]:
-    """The level of each row of each turn, of other trees; 0 where there are none.
+def levels(values: Floats, layout: Layout, tree: Ints, fold: Ints) -> Floats:
+    """float64[N]: the level of each row, of other trees; 0 where there are none.
 
     Args:
-        values: float64[K, n] of each turn: the values, with the slopes of each fold.
-        blocks: the rows of each turn.
-        tree: int64[N], the episode or tree of each row of the seat, from 0.
+        values: float64[K, N], with the slopes of each fold.
+        layout: turns and groups of the rows.
+        tree: int64[N], the episode or tree of each row, from 0.
         fold: int64[N], of each row.
     """
-    variances = _variances(values, blocks)
-    seat, others = _seat_means(values, blocks, tree, variances)
-    return [
-        _of_turn(values[t], block, tree, fold, variances, t, seat, others)
-        for t, block in enumerate(blocks)
-    ]
+    variances = _variances(_squares(values, layout))
+    seat, others = _seat_means(values, layout, tree, variances)
+    return _of_rows(values, layout, tree, fold, variances, seat, others)
 
 
 class _Squares(NamedTuple):
-    """Analysis of variance of one turn, float64[K] each.
+    """Analysis of variance of each turn, float64[K, T] each.
 
     within, between: sums of squares, with freedoms. per_group: effective rows of a group.
     """
@@ -80,20 +74,21 @@ class _Squares(NamedTuple):
     groups: Floats
 
 
-def _squares(values: Floats, block: TurnBlock) -> _Squares:
+def _squares(values: Floats, layout: Layout) -> _Squares:
     """Of the training rows of each fold; groups may have unequal sizes."""
-    size = np.add.reduceat(block.training, block.starts, axis=1)
-    sums = np.add.reduceat(values * block.training, block.starts, axis=1)
+    size, num, groups = layout.size, layout.num, layout.num_groups
+    sums = layout.sums(values * layout.training)
     means = sums / np.maximum(size, 1)
-    off = (values - means[:, block.group]) * block.training
-    num, groups = size.sum(1), (size > 0).sum(1).astype(np.float64)
-    mean = sums.sum(1) / np.maximum(num, 1)
+    off = values - means[:, layout.cell]
+    off *= layout.training
+    within = layout.over_turns(layout.sums(np.square(off, out=off)))
+    mean = layout.over_turns(sums) / np.maximum(num, 1)
     between_freedom = np.maximum(groups - 1, 0)
-    effective = num - (size**2).sum(1) / np.maximum(num, 1)
+    effective = num - layout.over_turns(size**2) / np.maximum(num, 1)
     return _Squares(
-        within=(off**2).sum(1),
+        within=within,
         within_freedom=num - groups,
-        between=(size * (means - mean[:, None]) ** 2).sum(1),
+        between=layout.over_turns(size * (means - mean[:, layout.turn_of_cell]) ** 2),
         between_freedom=between_freedom,
         per_group=effective / np.maximum(between_freedom, 1),
         size=num,
@@ -102,14 +97,12 @@ def _squares(values: Floats, block: TurnBlock) -> _Squares:
     )
 
 
-def _variances(values: Sequence[Floats], blocks: Sequence[TurnBlock]) -> Variances:
+def _variances(by_turn: _Squares) -> Variances:
     """Components of variance; those of thin turns lean on the median over turns.
 
     Of two groups, τ² needs a large F statistic to count. One pair of equal values is little
     evidence that σ² is 0. So in a batch of four, ties do not decide.
     """
-    turns = [_squares(*pair) for pair in zip(values, blocks, strict=True)]
-    by_turn = _Squares(*(np.stack(column, 1) for column in zip(*turns, strict=True)))
     freedom, groups = by_turn.within_freedom, by_turn.between_freedom
     typical = _median(by_turn.within / np.maximum(freedom, 1), freedom)
     error = by_turn.within.sum(1) / np.maximum(freedom.sum(1), 1)
@@ -156,10 +149,7 @@ def _median(values: Floats, weight: Floats) -> Floats:
 
 
 def _seat_means(
-    values: Sequence[Floats],
-    blocks: Sequence[TurnBlock],
-    tree: Ints,
-    variances: Variances,
+    values: Floats, layout: Layout, tree: Ints, variances: Variances
 ) -> tuple[Floats, Floats]:
     """The seat's mean without each tree, float64[K, trees]; and which others there are.
 
@@ -168,12 +158,10 @@ def _seat_means(
     """
     precision = 1 / (variances.within + variances.between + variances.turns[:, None])
     precision = precision / precision.max(1, keepdims=True)
-    num_trees = int(tree.max()) + 1
-    sums, weight = np.zeros((2, len(precision), num_trees))
-    for t, block in enumerate(blocks):
-        of_rows = np.broadcast_to(precision[:, t, None], values[t].shape)
-        sums += _by_tree(of_rows * values[t], tree[block.rows], num_trees)
-        weight += _by_tree(of_rows, tree[block.rows], num_trees)
+    of_rows = precision[:, layout.turn_of_cell[layout.cell]]
+    weight = _by_tree(of_rows, tree)
+    of_rows *= values
+    sums = _by_tree(of_rows, tree)
     mean = np.where(weight > 0, sums / np.maximum(weight, TINY), 0.0)
     count = np.sqrt(weight)
     others = count.sum(1, keepdims=True) - count
@@ -182,40 +170,41 @@ def _seat_means(
     return np.where(present, total / np.where(present, others, 1.0), 0.0), others
 
 
-def _by_tree(values: Floats, tree: Ints, num_trees: int) -> Floats:
+def _by_tree(values: Floats, tree: Ints) -> Floats:
     """float64[K, trees]: sums over the rows of each tree."""
-    num_folds = len(values)
+    num_folds, num_trees = len(values), int(tree.max()) + 1
     places = np.arange(num_folds)[:, None] * num_trees + tree
     flat = np.bincount(places.ravel(), values.ravel(), num_folds * num_trees)
     return np.asarray(flat.reshape(num_folds, num_trees), np.float64)
 
 
-def _of_turn(
+def _of_rows(
     values: Floats,
-    block: TurnBlock,
+    layout: Layout,
     tree: Ints,
     fold: Ints,
     variances: Variances,
-    turn: int,
     seat: Floats,
     others: Floats,
 ) -> Floats:
-    """float64[n]: the level of the rows of one turn."""
-    rows = block.rows
-    mine, k, every = tree[rows], fold[rows], np.arange(len(rows))
-    row_values = values[k, every]
-    _, place = np.unique(mine, return_inverse=True)
+    """float64[N]: the level of each row."""
+    cell = layout.cell
+    turn = layout.turn_of_cell[cell]
+    row_values = values[fold, np.arange(len(fold))]
+    _, place = np.unique(turn * (tree.max() + 1) + tree, return_inverse=True)
     of_tree, num_tree = np.bincount(place, row_values)[place], np.bincount(place)[place]
-    sums = np.add.reduceat(values, block.starts, axis=1)
-    size = np.diff(np.append(block.starts, len(rows)))[block.group]
-    in_group = size - num_tree
-    group_mean = (sums[k, block.group] - of_tree) / np.maximum(in_group, 1)
-    elsewhere = len(rows) - size
-    other_groups = (sums.sum(1)[k] - sums[k, block.group]) / np.maximum(elsewhere, 1)
-    within, between = variances.within[k, turn], variances.between[k, turn]
-    of_turns, level = variances.turns[k], seat[k, mine]
+    size = np.bincount(cell)
+    sums = layout.sums(values)
+    sums_of_turn = layout.over_turns(sums)
+    num, num_groups = np.bincount(turn)[turn], np.bincount(layout.turn_of_cell)[turn]
+    in_group, elsewhere = size[cell] - num_tree, num - size[cell]
+    of_cell = sums[fold, cell]
+    group_mean = (of_cell - of_tree) / np.maximum(in_group, 1)
+    other_groups = (sums_of_turn[fold, turn] - of_cell) / np.maximum(elsewhere, 1)
+    within, between = variances.within[fold, turn], variances.between[fold, turn]
+    of_turns, level = variances.turns[fold], seat[fold, tree]
     error = within / np.maximum(elsewhere, 1)
-    error += between / max(len(block.starts) - 1, 1)
+    error += between / np.maximum(num_groups - 1, 1)
     share = of_turns / np.maximum(of_turns + error, TINY)
     share = np.where(elsewhere > 0, share, 0.0)
     level = level + share * (other_groups - level)
@@ -223,4 +212,4 @@ def _of_turn(
     error = within / np.maximum(in_group, 1)
     share = np.where(in_group > 0, prior / np.maximum(prior + error, TINY), 0.0)
     level = level + share * (group_mean - level)
-    return np.where(others[k, mine] > 1e-12, level, 0.0)
+    return np.where(others[fold, tree] > 1e-12, level, 0.0)

@@ -11,6 +11,7 @@ h is the leverage of the row that the slope is applied to, so that a slope is no
 payment far larger than those that it was fitted to.
 """
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -44,21 +45,96 @@ class Shrinkage(NamedTuple):
 class TurnBlock(NamedTuple):
     """The rows of one turn of a seat, group by group.
 
-    rows: int64[n], places among the rows of the seat. starts: int64[G], first row of each
-    group. group: int64[n], group of each row. training: float64[K, n], 1 where the row is in
-    the regression of a fold, else 0.
+    places, cells: of these rows and their groups in the layout. rows: int64[n], places among the rows of the seat.
+    starts: int64[G], first row of each group. group: int64[n], group of each row. training:
+    float64[K, n], 1 where the row is in the regression of a fold, else 0. size: float64[K, G],
+    number of these rows of each group. num, num_groups: float64[K], of them, and of groups
+    that have any.
     """
 
+    places: slice
+    cells: slice
     rows: Ints
     starts: Ints
     group: Ints
     training: Floats
+    size: Floats
+    num: Floats
+    num_groups: Floats
+
+
+class Layout:
+    """The N rows of a seat, turn by turn, and group by group in each turn.
+
+    A cell is a group at a turn.
+
+    Args:
+        turn: int64[N], of each row of the seat, in any order; likewise
+        group: and
+        tree: the episode or tree.
+        training: bool[K, N], whether the row is in the regression of a fold.
+
+    Attributes:
+        rows: int64[N], the order: places among the rows of the seat.
+        numbers: int64[T], of the turns.
+        cell: int64[N], of each row. turn_of_cell: int64[C].
+        training: float64[K, N], in the order.
+        size: float64[K, C], rows of a cell that are in the regression. num: float64[K, T],
+            those of a turn. num_groups: float64[K, T], cells of a turn that have any.
+        blocks: the rows of each turn.
+    """
+
+    def __init__(self, turn: Ints, group: Ints, tree: Ints, training: Bools) -> None:
+        self.rows = np.lexsort((tree, group, turn))
+        turn, group = turn[self.rows], group[self.rows]
+        new_turn = np.diff(turn, prepend=turn[0] - 1) != 0
+        new_cell = new_turn | (np.diff(group, prepend=group[0] - 1) != 0)
+        self._cells = np.flatnonzero(new_cell)
+        self.cell = np.cumsum(new_cell) - 1
+        self.turn_of_cell = (np.cumsum(new_turn) - 1)[self._cells]
+        self._turns = np.flatnonzero(new_turn[self._cells])  # first cell of each
+        self.numbers = turn[new_turn]
+        self.training = training[:, self.rows].astype(np.float64)
+        self.size = self.sums(self.training)
+        self.num = self.over_turns(self.size)
+        self.num_groups = self.over_turns(np.minimum(self.size, 1))
+        self.blocks = self._blocks()
+
+    def sums(self, values: Floats) -> Floats:
+        """float64[K, C]: sums of float64[K, N] over the rows of each cell."""
+        return np.asarray(np.add.reduceat(values, self._cells, axis=-1), np.float64)
+
+    def over_turns(self, values: Floats) -> Floats:
+        """float64[K, T]: sums of float64[K, C] over the cells of each turn."""
+        return np.asarray(np.add.reduceat(values, self._turns, axis=-1), np.float64)
+
+    def _blocks(self) -> list[TurnBlock]:
+        """The rows of each turn."""
+        cells = np.append(self._turns, len(self._cells))
+        begins = np.append(self._cells, len(self.rows))
+        blocks = []
+        for turn, (first, last) in enumerate(itertools.pairwise(cells)):
+            places = slice(int(begins[first]), int(begins[last]))
+            blocks.append(
+                TurnBlock(
+                    places=places,
+                    cells=slice(first, last),
+                    rows=self.rows[places],
+                    starts=self._cells[first:last] - places.start,
+                    group=self.cell[places] - first,
+                    training=self.training[:, places],
+                    size=self.size[:, first:last],
+                    num=self.num[:, turn],
+                    num_groups=self.num_groups[:, turn],
+                )
+            )
+        return blocks
 
 
 class Columns(NamedTuple):
     """The columns of a regression.
 
-    values: float64[K, n, k]. num_choices: the first columns, about the turn itself, whose
+    values: float64[K, k, n]. num_choices: the first columns, about the turn itself, whose
     slopes are wanted but which no prediction may use. num_past: the next ones, known before
     the turn; the others are about other seats. tolerance: float64[K, k], sum of squares that rounding may have made of a column.
     slopes_inside: float64[K, k], number of fitted slopes that a column is a sum of.
@@ -81,13 +157,6 @@ class Columns(NamedTuple):
     @property
     def others_slice(self) -> slice:
         return slice(self.num_choices + self.num_past, None)
-
-    @property
-    def past(self) -> Bools:
-        """bool[k]: which columns are known before the turn."""
-        past = np.zeros(self.values.shape[-1], bool)
-        past[self.past_slice] = True
-        return past
 
 
 class Regression(NamedTuple):
@@ -131,31 +200,29 @@ def fit(
         shrinkage: how much evidence a slope needs.
         slopes_before: float64[K], number of slopes that were fitted to make the values.
     """
-    k = columns.values.shape[-1]
-    training = block.training[..., None]
-    both = np.empty((*values.shape, k + 1))
-    both[..., :k], both[..., k] = columns.values, values
-    size = np.add.reduceat(block.training, block.starts, axis=1)
-    sums = np.add.reduceat(both * training, block.starts, axis=1)
-    mean = sums / np.maximum(size, 1)[..., None]
-    num = size.sum(1)
-    centre = sums.sum(1) / np.maximum(num, 1)[:, None]
-    num_groups = (size > 0).sum(1)
-    within_freedom = num - num_groups
-    within = (both - mean[:, block.group]) * training
-    square_within = (within[..., k] ** 2).sum(1) / np.maximum(within_freedom, 1)
-    off = mean[..., k] - centre[:, None, k]
-    square_between = (size * off**2).sum(1) / np.maximum(num_groups - 1, 1)
+    k = columns.values.shape[1]
+    num, size = block.num, block.size
+    within_freedom = num - block.num_groups
+    both = np.concatenate([columns.values, values[:, None]], axis=1)
+    both *= block.training[:, None]
+    squares = np.einsum("kcn,kcn->kc", both, both)
+    sums = np.add.reduceat(both, block.starts, axis=-1)
+    mean = sums / np.maximum(size, 1)[:, None]
+    centre = sums.sum(-1) / np.maximum(num, 1)[:, None]
+    both -= mean[..., block.group] * block.training[:, None]
+    products = both @ both.transpose(0, 2, 1)
+    apart = (mean - centre[..., None]) * np.sqrt(size)[:, None]
+    products_between = apart @ apart.transpose(0, 2, 1)
+    square_within = products[:, k, k] / np.maximum(within_freedom, 1)
+    square_between = products_between[:, k, k] / np.maximum(block.num_groups - 1, 1)
     known = (within_freedom > 0) & (square_between > 0)
     ratio = square_within / np.maximum(square_between, TINY)
     between = np.where(known, np.minimum(ratio, 1.0), 1.0)
     between[between < LEAST_BETWEEN] = 0.0
     freedom = np.where(between > 0, num - 1, within_freedom)
     # of the rows within + √λ (mean of the group - mean): those within a group add up to 0
-    products = within.transpose(0, 2, 1) @ within
-    apart = (mean - centre[:, None]) * np.sqrt(between[:, None] * size)[..., None]
-    products += apart.transpose(0, 2, 1) @ apart
-    _add_ridge(products, columns, centre, block, num)
+    products += between[:, None, None] * products_between
+    _add_ridge(products, columns, centre[:, :k], squares[:, :k], num)
     room = np.floor((freedom - slopes_before) / shrinkage.rows)
     directions, coordinates, usable, unexplained = _eliminate(
         products, columns.tolerance, room
@@ -182,7 +249,7 @@ def fit(
 
 
 def _add_ridge(
-    products: Floats, columns: Columns, centre: Floats, block: TurnBlock, num: Floats
+    products: Floats, columns: Columns, centre: Floats, squares: Floats, num: Floats
 ) -> None:
     """Adds to the squares of each column, in place: `RIDGE` rows, and what chance left out.
 
@@ -190,17 +257,15 @@ def _add_ridge(
     none of these rows holds a rare choice, their squares are less than expected, and a slope by
     them would be too steep for a row that does.
     """
-    k = columns.values.shape[-1]
-    total = np.einsum("knc,knc,kn->kc", columns.values, columns.values, block.training)
-    mean_square = num[:, None] * centre[:, :k] ** 2
-    square = np.maximum(np.where(columns.past, total - mean_square, total), 0.0)
-    square /= np.maximum(num, 1)[:, None]
-    choices = slice(None, columns.num_choices)
-    square[:, choices] = np.maximum(square[:, choices], columns.least_square)
-    square *= np.where(columns.past, HISTORY_RIDGE, 1.0)
-    diagonal = np.arange(k)
-    missing = np.maximum(columns.squares - total, 0.0)
-    products[:, diagonal, diagonal] += RIDGE * square + missing
+    past, choices = columns.past_slice, slice(None, columns.num_choices)
+    num = np.maximum(num, 1)[:, None]
+    ridge = squares / num
+    ridge[:, past] = np.maximum(ridge[:, past] - centre[:, past] ** 2, 0.0)
+    ridge[:, past] *= HISTORY_RIDGE
+    ridge[:, choices] = np.maximum(ridge[:, choices], columns.least_square)
+    diagonal = np.arange(centre.shape[1])
+    missing = np.maximum(columns.squares - squares, 0.0)
+    products[:, diagonal, diagonal] += RIDGE * ridge + missing
 
 
 def _eliminate(
@@ -214,24 +279,23 @@ def _eliminate(
         room: float64[K], number of columns that may be used.
     """
     num_folds, k = tolerance.shape
-    left = products.copy()
-    triangle = np.broadcast_to(np.eye(k), (num_folds, k, k)).copy()
-    directions = np.zeros((num_folds, k, k))
-    coordinates = np.zeros((num_folds, k))
+    whole = np.diagonal(products, axis1=1, axis2=2)[:, :k]
+    least = np.where(whole > tolerance, COLLINEAR * whole, np.inf)
     usable = np.zeros((num_folds, k), bool)
+    # row by row: products with the columns and the values that are left, and the triangle
+    left = np.zeros((num_folds, k + 1, 2 * k + 1))
+    left[..., : k + 1] = products
+    left[:, :k, k + 1 :] = np.eye(k)
+    num_used = np.zeros(num_folds)
     for i in range(k):
-        square, whole = left[:, i, i], products[:, i, i]
-        use = (square > COLLINEAR * whole) & (whole > tolerance[:, i])
-        use &= usable.sum(1) < room
+        square = left[:, i, i]
+        use = (square > least[:, i]) & (num_used < room)
         usable[:, i] = use
-        unit = np.where(use, 1 / np.sqrt(np.where(use, square, 1.0)), 0.0)
-        directions[:, i] = triangle[:, i] * unit[:, None]
-        coordinates[:, i] = left[:, i, k] * unit
-        shares = (left[:, i] * (unit**2)[:, None])[:, i + 1 :, None]
-        left[:, i + 1 :] -= shares * left[:, i, None]
-        triangle[:, i + 1 :] -= shares[:, :-1] * triangle[:, i, None]
-        left[:, :, i] = 0.0
-    return directions, coordinates, usable, left[:, k, k]
+        num_used += use
+        row = left[:, i]
+        row *= np.where(use, 1 / np.sqrt(np.where(use, square, 1.0)), 0.0)[:, None]
+        left[:, i + 1 :] -= row[:, i + 1 : k + 1, None] * row[:, None]
+    return left[:, :k, k + 1 :], left[:, :k, k], usable, left[:, k, k]
 
 
 def predict(model: Regression) -> Floats:
@@ -243,21 +307,18 @@ def predict(model: Regression) -> Floats:
     """
     columns = model.columns
     past, others = columns.past_slice, columns.others_slice
-    turned = model.directions.transpose(0, 2, 1)
-    f = np.maximum(model.f, TINY)[:, None]
-    threshold = model.threshold[:, None]
-
-    def along(part: slice) -> Floats:
-        off = columns.values[..., part] - model.centre[:, None, part]
-        return np.asarray(off @ turned[:, part], np.float64)
-
-    total = along(past)
+    directions, coordinates = model.directions, model.coordinates[:, None]
+    f, threshold = np.maximum(model.f, TINY), model.threshold
+    off = columns.values - model.centre[..., None]
     with np.errstate(over="ignore", invalid="ignore"):
-        total *= np.maximum(0, 1 - threshold * (1 + total**2) / f)
-    if others.start < columns.values.shape[-1]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            total += along(others) * np.maximum(0, 1 - threshold / f)
-    return np.asarray((total @ model.coordinates[..., None])[..., 0], np.float64)
+        along = directions[..., past] @ off[:, past]
+        leverage = 1 + along**2
+        along *= np.maximum(0, 1 - (threshold / f)[..., None] * leverage)
+        total = coordinates @ along
+        if others.start < columns.values.shape[1]:
+            weights = coordinates * np.maximum(0, 1 - threshold / f)[:, None]
+            total += weights @ directions[..., others] @ off[:, others]
+    return np.asarray(total[:, 0], np.float64)
 
 
 class Slopes(NamedTuple):
@@ -310,7 +371,13 @@ def mean_and_spread(
 
 
 def common_slope(slopes: Slopes, threshold: float) -> tuple[Floats, Floats]:
-    """Mean of the slopes of several turns, shrunk by its own F, and their variance."""
+    """Mean of the slopes of several turns, shrunk by its own F, and their variance.
+
+    Both are 0 where there are no turns.
+    """
+    if slopes.value.shape[1] == 0:
+        nothing = np.zeros_like(slopes.value.sum(1))
+        return nothing, nothing
     mean, precision, spread = mean_and_spread(*slopes)
     f = np.maximum(mean**2 * precision, TINY)
     return mean * np.maximum(0, 1 - threshold / f), spread
@@ -342,63 +409,91 @@ class GroupSlopes:
     part of the sum beyond √c standard errors counts, c the threshold of the shrinkage.
     """
 
-    def __init__(self, surprise: Floats, num_folds: int, shrinkage: Shrinkage) -> None:
-        shape = (3, surprise.shape[1], num_folds)
-        self.pairs, self.weight, self.square = np.zeros(shape)
-        self.shrinkage = shrinkage
-        largest = np.abs(surprise).max(axis=0, initial=1.0)
-        # powers of 2, so that the division is exact; fourth powers must not overflow
-        self.unit = 2.0 ** np.floor(np.log2(largest))
+    def __init__(
+        self, surprise: Floats, square: Floats, layout: Layout, shrinkage: Shrinkage
+    ) -> None:
+        """Sums what depends on surprise alone.
 
-    def explain(
-        self, values: Floats, surprise: Floats, square: Floats, block: TurnBlock
-    ) -> Floats:
+        Args:
+            surprise: float64[N, S], in the order of the layout.
+            square: float64[N, S], what its square is expected to be, at least.
+            layout: turns and groups of the rows.
+            shrinkage: how much evidence a slope needs.
+        """
+        self.threshold = shrinkage.threshold
+        self.several = layout.size >= shrinkage.rows
+        self.columns: list[_SurpriseOfGroups] = []
+        for column, expected in zip(surprise.T, square.T, strict=True):
+            # a power of 2, so that the division is exact; fourth powers must not overflow
+            unit = 2.0 ** np.floor(np.log2(np.abs(column).max(initial=1.0)))
+            self.columns.append(
+                _SurpriseOfGroups(column / unit, expected / unit**2, layout)
+            )
+
+    def explain(self, values: Floats, block: TurnBlock) -> Floats:
         """float64[K, n], of the rows of a block.
 
         Args:
             values: float64[K, n], less what the slopes of the turn explain.
-            surprise: float64[n, S].
-            square: float64[n, S], what the square of the surprise is expected to be, at least.
             block: groups and folds of the rows.
         """
-        training, starts, group = block.training, block.starts, block.group
-        size = np.add.reduceat(training, starts, axis=1)
-        several = size >= self.shrinkage.rows
         total = np.zeros_like(values)
+        several = self.several[:, block.cells]
         if not several.any():
             return total
-
-        def sums(of_rows: Floats) -> Floats:
-            return np.asarray(np.add.reduceat(of_rows, starts, axis=1), np.float64)
-
-        def centred(of_rows: Floats) -> Floats:
-            mean = sums(of_rows * training) / np.maximum(size, 1)
-            return (of_rows - mean[:, group]) * training
-
-        off = centred(values)
+        sums = np.add.reduceat(values * block.training, block.starts, axis=1)
+        mean = sums / np.maximum(block.size, 1)
+        off = (values - mean[:, block.group]) * block.training
         # of the rows of the regression: how many there are in all tells whether the own episode goes on
-        square_off = (off**2).sum(1) / np.maximum(size.sum(1), 1)
+        square_off = np.einsum("kn,kn->k", off, off) / np.maximum(block.num, 1)
         floor = SMALL_ERROR * np.maximum(square_off, LEAST_ERROR)
-        for i, unit in enumerate(self.unit):
-            column = surprise[:, i] / unit
-            x = centred(column)
-            xe, xx = x * off, x * x
-            slopes, squares, errors = sums(xe), sums(xx), sums(xe * xe)
-            noise = errors.sum(1) / np.maximum(squares.sum(1), TINY)
-            noise = np.maximum(noise, floor)
-            pairs = np.where(several, slopes**2 - errors, 0.0)
-            weight = np.where(several, squares**2 - sums(xx * xx), 0.0)
-            self.pairs[i] += pairs.sum(1) / noise**2
-            self.weight[i] += weight.sum(1) / noise**2
-            self.square[i] += (pairs**2).sum(1) / noise**4
-            spread = np.maximum(self.pairs[i], 0) / np.maximum(self.weight[i], TINY)
-            errors_above = np.sqrt(self.shrinkage.threshold * self.square[i])
-            spread *= np.maximum(0, 1 - errors_above / np.maximum(self.pairs[i], TINY))
-            missing = sums((square[:, i] / unit**2 - column**2) * training)
-            whole = squares + np.maximum(missing, 0)
-            variance = spread[:, None]
-            deviation = (
-                variance * slopes / np.maximum(variance * whole + noise[:, None], TINY)
-            )
-            total += np.where(several, deviation, 0.0)[:, group] * column
+        for column in self.columns:
+            slopes = column.slopes_of(off, several, block, floor, self.threshold)
+            total += slopes[:, block.group] * column.surprise[block.places]
         return total
+
+
+class _SurpriseOfGroups:
+    """One column of surprise: sums over its groups, and τ² of the turns so far.
+
+    centred: float64[K, N], less the mean of its group; 0 where the row is not in the
+    regression. squares, fourths: float64[K, C], sums of its powers. whole: the squares, or
+    what they are expected to be if that is more.
+    """
+
+    def __init__(self, surprise: Floats, square: Floats, layout: Layout) -> None:
+        self.surprise = surprise
+        mean = layout.sums(surprise * layout.training) / np.maximum(layout.size, 1)
+        self.centred = (surprise - mean[:, layout.cell]) * layout.training
+        power = self.centred**2
+        self.squares = layout.sums(power)
+        self.fourths = layout.sums(np.square(power, out=power))
+        missing = layout.sums((square - surprise**2) * layout.training)
+        self.whole = self.squares + np.maximum(missing, 0)
+        self.pairs, self.weight, self.square = np.zeros((3, len(mean)))
+
+    def slopes_of(
+        self,
+        off: Floats,
+        several: Bools,
+        block: TurnBlock,
+        floor: Floats,
+        threshold: float,
+    ) -> Floats:
+        """float64[K, G]: the slope of each group of a block, less that of its turn."""
+        squares = self.squares[:, block.cells]
+        products = self.centred[:, block.places] * off
+        slopes = np.add.reduceat(products, block.starts, axis=1)
+        errors = np.add.reduceat(products**2, block.starts, axis=1)
+        noise = errors.sum(1) / np.maximum(squares.sum(1), TINY)
+        noise = np.maximum(noise, floor)
+        pairs = np.where(several, slopes**2 - errors, 0.0)
+        weight = np.where(several, squares**2 - self.fourths[:, block.cells], 0.0)
+        self.pairs += pairs.sum(1) / noise**2
+        self.weight += weight.sum(1) / noise**2
+        self.square += (pairs**2).sum(1) / noise**4
+        above = self.pairs - np.sqrt(threshold * self.square)
+        spread = np.maximum(above, 0) / np.maximum(self.weight, TINY)
+        variance = spread[:, None]
+        whole = variance * self.whole[:, block.cells] + noise[:, None]
+        return np.where(several, variance * slopes / np.maximum(whole, TINY), 0.0)

@@ -1,20 +1,29 @@
-"""A proposer without a model: mean returns of first actions, written as rules of thumb."""
+"""A proposer without a model: mean returns of first actions, written as rules of thumb.
 
+In games of language an action is also what is said: rules are of the moves without their messages, and of
+single words of the first message.
+"""
+
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from arena_envs.game import AnyGame, counted
+from arena_envs.game import AnyGame, AnyState, IllegalAction, counted
+from arena_envs.talk import Utterance
 from arena_eval.improve.proposers import Evidence
 from arena_eval.improve.texts import MAX_TEXT
 from arena_eval.improve.transcripts import PlayedEpisode
 from arena_wrappers import turn_states
 
 MIN_GAMES = 5  # least number of games with a first action
-MAX_SITUATION = (
-    200  # characters of what the player reads; there are no rules for longer ones
-)
+# characters of what the player reads; there are no rules for longer ones
+MAX_SITUATION = 200
+
+
+MAX_WORD_RULES = 5
+_WORD = re.compile(r"[a-z]{3,20}")
 
 
 class OpeningRule(NamedTuple):
@@ -41,33 +50,61 @@ class OpeningRule(NamedTuple):
         )
 
 
+class WordRule(NamedTuple):
+    """A word with which first messages have a higher mean return than without it.
+
+    Attributes:
+        seat: who speaks.
+        word: in lower case.
+        mean: mean return of the games whose first message has it.
+        num_games: these games.
+        gap: the mean minus the mean return of the seat's other games.
+    """
+
+    seat: int
+    word: str
+    mean: float
+    num_games: int
+    gap: float
+
+    def __str__(self) -> str:
+        return (
+            f'- As player_{self.seat}, say "{self.word}" in your first message (mean return '
+            f"{self.mean:.2f} in {self.num_games} games, {self.mean - self.gap:.2f} without it)."
+        )
+
+
+Rule = OpeningRule | WordRule
+
+
 class OpeningsProposer:
-    """Writes the best first actions of the played games: by situation, and by seat.
+    """Writes the best first actions of the played games: by situation, by seat, and by word.
 
     Args:
         game: the rules.
-
-    Raises:
-        ValueError: the actions of the game are free text.
     """
 
     name = "openings"
 
     def __init__(self, game: AnyGame) -> None:
-        if game.num_actions is None:
-            raise ValueError(
-                "want a game with a list of actions for the proposer openings, got a game of "
-                "language; give a model as proposer, such as api:MODEL@URL"
-            )
         self._game = game
 
     def propose(self, evidence: Evidence, num_texts: int, seed: int) -> list[str]:
         """Texts of different numbers of rules; fewer than asked if there are few rules."""
         by_situation, by_seat = _first_returns(self._game, evidence.played)
-        rules = rules_of(by_situation)
-        lists = [rules, rules_of(by_seat), rules[: max(1, len(rules) // 2)], rules[:1]]
-        lists += [rules[:number] for number in range(len(rules) - 1, 1, -1)]
-        texts = [_text_of(rule_list) for rule_list in lists if rule_list]
+        rules, seat_rules = rules_of(by_situation), rules_of(by_seat)
+        words = word_rules_of(_messages(self._game, evidence.played))
+        rule_lists: list[Sequence[Rule]] = [
+            [*rules, *words],
+            [*seat_rules, *words],
+            rules,
+            seat_rules,
+            words[:1],
+            rules[: max(1, len(rules) // 2)],
+            rules[:1],
+        ]
+        rule_lists += [rules[:number] for number in range(len(rules) - 1, 1, -1)]
+        texts = [_text_of(rule_list) for rule_list in rule_lists if rule_list]
         return [*dict.fromkeys(texts)][:num_texts]
 
     def why_none(self, evidence: Evidence) -> str:
@@ -85,12 +122,42 @@ class OpeningsProposer:
         )
         return (
             f"read the first actions of {games} in {situations} of at most {MAX_SITUATION} "
-            f"characters, and by seat; a rule compares two actions with at least {MIN_GAMES} games "
-            f"each, and the most here is {max(num_actions, default=0)}: give {todo}"
+            f"characters, and by seat; a rule compares two actions or words with at least "
+            f"{MIN_GAMES} games each, and the most actions here are {max(num_actions, default=0)}: "
+            f"give {todo}"
         )
 
 
 ActionReturns = dict[str, dict[str, list[float]]]  # by situation and first action
+
+
+class FirstTurn(NamedTuple):
+    """A seat's first action of a game.
+
+    Attributes:
+        seat: who acted.
+        state: before it.
+        action: as the rules have it.
+        value: the seat's return.
+    """
+
+    seat: int
+    state: AnyState
+    action: Any
+    value: float
+
+
+def _first_turns(game: AnyGame, played: Iterable[PlayedEpisode]) -> Iterator[FirstTurn]:
+    for each in played:
+        episode, seats = each.episode, each.seats
+        states = turn_states(episode, game)
+        for turn, state in zip(episode.turns, states, strict=True):
+            if turn.index or turn.seat not in seats or turn.invalid is not None:
+                continue
+            action = turn.action
+            if game.num_actions is None:  # a record has its text
+                action = game.parse(state, action)
+            yield FirstTurn(turn.seat, state, action, episode.returns[turn.seat])
 
 
 def _first_returns(
@@ -99,19 +166,68 @@ def _first_returns(
     """The returns after first actions, by situation and by seat."""
     by_situation: ActionReturns = defaultdict(lambda: defaultdict(list))
     by_seat: ActionReturns = defaultdict(lambda: defaultdict(list))
-    for each in played:
-        episode, seats = each.episode, each.seats
-        states = turn_states(episode, game)
-        for turn, state in zip(episode.turns, states, strict=True):
-            if turn.index or turn.seat not in seats or turn.invalid is not None:
-                continue
-            action = game.action_text(state, turn.action)
-            value = episode.returns[turn.seat]
-            by_seat[f"You are player_{turn.seat}"][action].append(value)
-            situation = " ".join(game.observe(state, turn.seat).split())
-            if len(situation) <= MAX_SITUATION:
-                by_situation[situation][action].append(value)
+    for seat, state, action, value in _first_turns(game, played):
+        text = _move_text(game, state, action)
+        if text is None:
+            continue
+        by_seat[f"You are player_{seat}"][text].append(value)
+        situation = " ".join(game.observe(state, seat).split())
+        if len(situation) <= MAX_SITUATION:
+            by_situation[situation][text].append(value)
     return by_situation, by_seat
+
+
+def _move_text(game: AnyGame, state: AnyState, action: Any) -> str | None:
+    """The text of an action, without its message; None where the message is the move."""
+    if game.num_actions is None:
+        if not isinstance(action, Utterance):
+            return None
+        action = action._replace(message="")
+    text: str = game.action_text(state, action)
+    if game.num_actions is None:
+        try:
+            game.parse(state, text)
+        except IllegalAction:
+            return None
+    return text
+
+
+SeatMessages = dict[int, list[tuple[frozenset[str], float]]]
+
+
+def _messages(game: AnyGame, played: Iterable[PlayedEpisode]) -> SeatMessages:
+    """The words of each first message and its return, by seat, in games of language."""
+    messages: SeatMessages = defaultdict(list)
+    if game.num_actions is not None:
+        return messages
+    for seat, _, action, value in _first_turns(game, played):
+        text = action.message if isinstance(action, Utterance) else str(action)
+        words = frozenset(_WORD.findall(text[:MAX_TEXT].lower()))
+        messages[seat].append((words, value))
+    return messages
+
+
+def word_rules_of(
+    messages: Mapping[int, Sequence[tuple[frozenset[str], float]]],
+) -> list[WordRule]:
+    """The words with the largest gaps above 0; at most `MAX_WORD_RULES`.
+
+    >>> word_rules_of({0: [(frozenset(["fair"]), 1.0)] * 5 + [(frozenset(), 0.0)] * 5})[0].word
+    'fair'
+    """
+    rules = []
+    for seat, of_seat in messages.items():
+        for word in sorted(frozenset[str]().union(*(words for words, _ in of_seat))):
+            with_it = [value for words, value in of_seat if word in words]
+            without = [value for words, value in of_seat if word not in words]
+            if min(len(with_it), len(without)) < MIN_GAMES:
+                continue
+            mean = fmean(with_it)
+            gap = mean - fmean(without)
+            if gap > 0:
+                rules.append(WordRule(seat, word, mean, len(with_it), gap))
+    rules.sort(key=lambda rule: (-rule.gap, rule.seat, rule.word))
+    return rules[:MAX_WORD_RULES]
 
 
 def rules_of(returns: Mapping[str, Mapping[str, Sequence[float]]]) -> list[OpeningRule]:
@@ -137,7 +253,7 @@ def rules_of(returns: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Openi
     return sorted(rules, key=lambda rule: (-rule.gap, rule.situation))
 
 
-def _text_of(rules: Sequence[OpeningRule]) -> str:
+def _text_of(rules: Sequence[Rule]) -> str:
     """As many rules as a text may hold."""
     lines = ["Rules of thumb for your first action, from games that were played:"]
     for rule in rules:

@@ -5,6 +5,9 @@ plays again, on seeds that no candidate has played. It is accepted if the interv
 difference from the current text lies above 0. With R rounds and m opponents, each of these
 intervals has level 1 - 0.05 / (R m). So with probability 0.95 every accepted text is better than the
 text that it replaces. The difference and its ends are means over the opponents.
+
+The opponent "past_selves" is a population that grows: the policy with each text that the run has kept so
+far, the first and the current one among them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +53,9 @@ from arena_wrappers.records import EpisodeLog, params_of, write_whole
 
 ERROR = 0.05  # probability of any wrong acceptance in a run
 
-Opponent = Policy | Literal["self"]
+PAST_SELVES: Literal["past_selves"] = "past_selves"
+
+Opponent = Policy | Literal["self", "past_selves"]
 
 
 class CandidateDifference(NamedTuple):
@@ -75,6 +80,7 @@ class Improvement:
         game: id of a registered game, the rules, or an environment.
         opponents: each plays in all other seats, in games of its own. Without any: random play,
             and in cooperative games "self", with the text in the prompts of all seats.
+            "past_selves" stands for the policy with each text that was kept so far.
         proposer: writes candidates.
         out: folder of the run. After an interruption the same arguments continue it.
         num_rounds: of play, proposals, race and confirmation.
@@ -165,19 +171,22 @@ class Improvement:
 
     @property
     def max_episodes(self) -> int:
-        """The number of episodes of the run, if no stage ends early."""
-        lineups = [1 if each == "self" else self._num_seats for each in self._opponents]
-        return self._num_played_texts * self._num_episodes * sum(lineups)
-
-    @property
-    def _num_played_texts(self) -> int:
-        """The most times that a text plays all seeds of a stage."""
+        """The number of episodes of the run, if no stage ends early and every round keeps a text."""
+        num_lineups = 0
+        for number in range(1, self._num_rounds + 1):
+            for opponent in self._opponents:
+                num_selves = number if opponent == PAST_SELVES else 1
+                num_lineups += num_selves * (
+                    1 if opponent == "self" else self._num_seats
+                )
         in_race = self._num_texts + 1  # the current text plays once
-        return self._num_rounds * (1 + in_race + 2)
+        return (1 + in_race + 2) * self._num_episodes * num_lineups
 
     def expected(self, prices: Prices | None) -> Spending:
         """An estimate by random play of what endpoints use for `max_episodes`, without proposals."""
         player = self._player(self.text, 0)
+        self._kept = [(0, self.text)]
+        opponents = self._opponents_now
         plans = [
             EvaluationPlan(
                 player,
@@ -188,10 +197,14 @@ class Improvement:
                 prompt=self._prompt,
                 baselines=False,
             )
-            for opponent in self._opponents
+            for opponent in opponents
         ]
         parts = [plan.expected(Budget(prices=prices))[1] for plan in plans]
-        return added(parts).times(self._num_played_texts)
+        num_played = sum(
+            (1 if opponent == "self" else self._num_seats) * self._num_episodes
+            for opponent in opponents
+        )
+        return added(parts).times(self.max_episodes / num_played)
 
     def run(
         self,
@@ -210,6 +223,7 @@ class Improvement:
             OSError: a file cannot be written.
         """
         self._progress, self._num_played = progress, 0
+        self._kept = []
         self._set_text(self._start, 0)
         self._tried: list[Tried] = []
         try:
@@ -287,7 +301,7 @@ class Improvement:
         )
 
     def _play(self, number: int, current: PromptPolicy) -> list[PlayedEpisode]:
-        for opponent in self._opponents:
+        for opponent in self._opponents_now:
             self._evaluate("play", number, opponent, current)
         log = EpisodeLog(self._file(number, "play"))
         played = played_by(current.name, [*log])
@@ -306,10 +320,11 @@ class Improvement:
         """The row of a candidate in a race or a confirmation."""
         candidate = self._player(text, index)
         error = ERROR / self._num_rounds if stage == "confirmation" else 1 - LEVEL
-        level = 1 - error / len(self._opponents)
+        opponents = self._opponents_now
+        level = 1 - error / len(opponents)
         evaluations = [
             self._evaluate(stage, number, opponent, candidate, current, level)
-            for opponent in self._opponents
+            for opponent in opponents
         ]
         difference = _mean_difference(evaluations)
         values = {**difference._asdict(), "level": 1 - error}
@@ -325,7 +340,7 @@ class Improvement:
         self,
         stage: ImproveStage,
         number: int,
-        opponent: Opponent,
+        opponent: Policy | Literal["self"],
         player: PromptPolicy,
         base: PromptPolicy | None = None,
         level: float = LEVEL,
@@ -380,8 +395,23 @@ class Improvement:
     def _player(self, text: str, index: int) -> PromptPolicy:
         return with_text(self._policy, text, f"{self._policy.name}, text {index}")
 
+    @property
+    def _opponents_now(self) -> list[Policy | Literal["self"]]:
+        """The opponents of this round, each past self for itself."""
+        opponents: list[Policy | Literal["self"]] = []
+        for opponent in self._opponents:
+            if opponent != PAST_SELVES:
+                opponents.append(opponent)
+                continue
+            for index, text in self._kept:
+                # episodes tell it from the player with the same text by its name
+                name = f"{self._policy.name}, past text {index}"
+                opponents.append(with_text(self._policy, text, name))
+        return opponents
+
     def _set_text(self, text: str, index: int) -> None:
         self.text, self._text_number = text, index
+        self._kept.append((index, text))
         write_whole(self._out / TEXT, text + "\n" if text else "")
 
     def _add_row(self, kind: str, **values: Any) -> ImproveRow:
@@ -391,7 +421,7 @@ class Improvement:
         return row
 
     def _watch_endpoints(self) -> None:
-        players = [opponent for opponent in self._opponents if opponent != "self"]
+        players = [each for each in self._opponents if not isinstance(each, str)]
         if isinstance(self._proposer, ModelProposer):
             players.append(self._proposer.policy)
         self.budget.watch([self._policy, *players])
@@ -404,14 +434,23 @@ def _checked_opponents(
     if "self" in opponents and not is_cooperative:
         raise ValueError(
             "want an opponent other than self, as both sides would read the text and nothing "
-            "would tell whether it is better; give --against POLICY"
+            "would tell whether it is better; give --against past_selves, or a policy"
         )
     default: Policy | str = "self" if is_cooperative else "random"
     used = opponents or [default]
-    return [
-        "self" if opponent == "self" else prepared(opponent, game)
-        for opponent in (used if game.num_players > 1 else used[:1])
-    ]
+    if PAST_SELVES in used and game.num_players == 1:
+        raise ValueError(
+            "want no past_selves in a game of one seat, which has no opponents; leave --against out"
+        )
+    checked: list[Opponent] = []
+    for opponent in used if game.num_players > 1 else used[:1]:
+        if opponent == "self":
+            checked.append("self")
+        elif opponent == PAST_SELVES:
+            checked.append(PAST_SELVES)
+        else:
+            checked.append(prepared(opponent, game))
+    return checked
 
 
 def _name_of(opponent: Opponent) -> str:

@@ -525,12 +525,12 @@ def _deviation(suite: Suite, key: GameCondition, submission: Submission) -> floa
         for turn in _own_turns(suite, cell, episode):
             if turn.invalid is not None:
                 continue
-            row = table[turn.seat, rules.information_state(turn.state, turn.seat)]
-            p = row[list(rules.legal_actions(turn.state)).index(turn.action)]
-            logs = [(q, math.log(q)) for q in row if q]
-            mean = sum(q * log for q, log in logs)
-            gap += (math.log(p) if p else -math.inf) - mean
-            variance += sum(q * (log - mean) ** 2 for q, log in logs)
+            probs = table[turn.seat, rules.information_state(turn.state, turn.seat)]
+            played = probs[list(rules.legal_actions(turn.state)).index(turn.action)]
+            logprobs = [(p, math.log(p)) for p in probs if p]
+            mean = sum(p * log for p, log in logprobs)
+            gap += (math.log(played) if played else -math.inf) - mean
+            variance += sum(p * (log - mean) ** 2 for p, log in logprobs)
     return abs(gap) / math.sqrt(variance)
 
 

@@ -997,34 +997,45 @@ class TournamentPlan:
         self._lost = []
         for label, matches in self._matches.items():
             self._play(label, [m for m in matches if m not in self._done], progress)
-        missing = [summary for summary in self._lost if not is_unreadable(summary)]
-        left_out = {summary.seed for summary in self._lost}
-        seeds = [seed for seed in self._seeds if seed not in left_out]
+        # an episode that was lost leaves out its seed, so that all pairings have the same seeds
+        lost_seeds = {episode.seed for episode in self._lost}
+        seeds = [seed for seed in self._seeds if seed not in lost_seeds]
+        missing = [episode for episode in self._lost if not is_unreadable(episode)]
         if missing or not seeds:
-            count = Counter(
-                (e.turns[-1].policy, e.turns[-1].invalid or "unreadable record")
-                for e in self._lost
-            )
-            counts_text = ", ".join(
-                f"{policy_name} {kind} {n}"
-                for (policy_name, kind), n in sorted(count.items())
-            )
-            raise NoReplyError(
-                f"{len(self._lost)} of {self.num_episodes} episodes were lost ({counts_text}): "
-                f"{(missing or self._lost)[0].lost}"
-            )
-        done = {m: result for m, result in self._done.items() if m.seed in {*seeds}}
+            raise NoReplyError(self._lost_text(missing or self._lost))
+        results = {
+            match: result
+            for match, result in self._done.items()
+            if match.seed in {*seeds}
+        }
         games = {label: w.env.game for label, w in self._wrappers.items()}
         names, players = list(self.policies), list(self.policies.values())
-        tournament = summarise(names, seeds, games, done, self._self_pairs, self._luck)
-        measured = tuple(
+        tournament = summarise(
+            names, seeds, games, results, self._self_pairs, self._luck
+        )
+        summaries = tuple(
             replace(summary, nash_conv=nash_convs(players, wrapper.env, self._given))
             for wrapper, summary in zip(
                 self._wrappers.values(), tournament.games, strict=True
             )
         )
-        warned = self._unreadable() + self._replies.warnings()
-        return replace(tournament, games=measured, warnings=warned)
+        warnings = self._unreadable() + self._replies.warnings()
+        return replace(tournament, games=summaries, warnings=warnings)
+
+    def _lost_text(self, missing: Sequence[Episode]) -> str:
+        """How many episodes were lost, by policy and kind, and why the first of those missing was."""
+        counts = Counter(
+            (e.turns[-1].policy, e.turns[-1].invalid or "unreadable record")
+            for e in self._lost
+        )
+        counts_text = ", ".join(
+            f"{policy} {kind} {count}"
+            for (policy, kind), count in sorted(counts.items())
+        )
+        return (
+            f"{len(self._lost)} of {self.num_episodes} episodes were lost ({counts_text}): "
+            f"{missing[0].lost}"
+        )
 
     def _unreadable(self) -> tuple[str, ...]:
         """A line about the lost episodes of the last run, if there are some."""

@@ -17,7 +17,7 @@ from arena_studio.report.episodes import (
 from arena_studio.report.frames import frames_of
 from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
-from arena_studio.report.tables import (
+from arena_studio.report.text_tables import (
     HEATS,
     NONE,
     TableCell,

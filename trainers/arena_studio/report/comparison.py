@@ -10,12 +10,7 @@ import yaml
 from arena_studio.report.curves import PLAYER, Chart, Curve, charts_of
 from arena_studio.report.episodes import Recorded
 from arena_studio.report.run_files import RunFiles
-from arena_studio.report.tables import (
-    NONE,
-    TableCell,
-    TextTable,
-    source_link,
-)
+from arena_studio.report.text_tables import NONE, TableCell, TextTable, source_link
 from arena_wrappers import without_lost
 
 

@@ -11,7 +11,7 @@ from arena_studio.report.episodes import BadLine, Recorded, not_blank, read_line
 from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
 from arena_studio.report.run_files import MAX_TURNS
-from arena_studio.report.tables import NONE, TextTable, number_cell
+from arena_studio.report.text_tables import NONE, TextTable, number_cell
 
 NUM_EPISODES = 20  # of each stage of each round, at most; fewer if turns exceed a page
 

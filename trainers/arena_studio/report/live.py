@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena_envs.extras import import_extra
+from arena_studio.report.following import have_ended, stamps_of
 from arena_studio.report.run_files import read_runs
-from arena_studio.report.run_report import have_ended, report_page, stamps_of
+from arena_studio.report.run_report import report_page
 from arena_studio.report.run_status import memory_lines, run_status, status_lines
 
 if TYPE_CHECKING:

@@ -20,17 +20,17 @@ from arena_studio.report.episodes import (
     shown_text,
 )
 from arena_studio.report.page import filled_page
-from arena_studio.report.replay_data import packed, page_data
-from arena_studio.report.run_files import MAX_TURNS
-from arena_studio.report.tables import (
-    FIELD_ERRORS,
+from arena_studio.report.played_tables import (
     UNKNOWN,
-    TextTable,
     evaluation_table,
     lineup_name,
     match_name,
     tournament_tables,
 )
+from arena_studio.report.replay_data import packed, page_data
+from arena_studio.report.run_files import MAX_TURNS
+from arena_studio.report.tables import FIELD_ERRORS
+from arena_studio.report.text_tables import TextTable
 
 MATCHES, SUMMARY = "results.jsonl", "summary.json"
 

@@ -14,7 +14,8 @@ from arena_studio.report.episodes import (
     read_lines,
     shown_text,
 )
-from arena_studio.report.tables import FIELD_ERRORS, TextTable, facts, result_tables
+from arena_studio.report.tables import FIELD_ERRORS, facts, result_tables
+from arena_studio.report.text_tables import TextTable
 
 METRICS_FILE = "metrics.jsonl"
 RESULTS_FILE = "results.json"  # a run writes it at its end

@@ -1,11 +1,10 @@
-"""The report of runs, once or again while they go on."""
+"""The report of one or several runs."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-from arena_studio.report.charts import LegendEntry, chart_svg, legend_of
+from arena_studio.report.chart_styles import LegendEntry, legend_of
+from arena_studio.report.charts import chart_svg
 from arena_studio.report.comparison import (
     compared_charts,
     compared_tables,
@@ -17,9 +16,9 @@ from arena_studio.report.comparison import (
 from arena_studio.report.curves import Chart, charts_of, missing_from
 from arena_studio.report.page import filled_page
 from arena_studio.report.replay_data import packed, page_data
-from arena_studio.report.run_files import RESULTS_FILE, RunFiles, read_runs
-from arena_studio.report.tables import fact_table, source_link
-from arena_wrappers.records import write_whole
+from arena_studio.report.run_files import RunFiles
+from arena_studio.report.tables import fact_table
+from arena_studio.report.text_tables import source_link
 
 MIN_LETTERS = 3  # of the name of a figure
 SCRIPTS = ("replay.js", "report.js")
@@ -155,70 +154,3 @@ def _sources(
     )
     heading = "Episodes" if len(runs) == 1 else f"Episodes of {run.name}"
     return heading, [(text, source_link(source)) for text, source in source_by_moment]
-
-
-SECONDS = 30  # between two pages
-WATCHED = ("*.jsonl", "*.yaml", RESULTS_FILE, "rollouts/step-*.jsonl")
-Stamp = tuple[str, int, int]  # path, time and size of a file
-
-
-def follow(
-    path: Path,
-    folders: Sequence[Path],
-    num_groups: int,
-    *,
-    seconds: int = SECONDS,
-    wait: Callable[[float], object] = time.sleep,
-) -> tuple[list[RunFiles], bool]:
-    """Writes a report anew while files of its runs change; returns when all runs have ended.
-
-    The page is live: it reloads itself. The last page, also that after Ctrl-C, is not.
-
-    Args:
-        path: the HTML file.
-        folders: the run folders.
-        num_groups: groups of episodes to show of each step.
-        seconds: time between two looks at the files, and between reloads of the page.
-        wait: waits for a number of seconds.
-
-    Returns:
-        The files of the runs in the last page, and whether all runs have ended.
-
-    Raises:
-        ValueError: as `read_runs` and `report_page` do.
-    """
-    old_stamps: list[Stamp] = []
-    try:
-        while not have_ended(folders):
-            stamps = stamps_of(folders)
-            if stamps != old_stamps:
-                runs = read_runs(folders, num_groups)
-                write_whole(path, report_page(*runs, live_seconds=seconds))
-                old_stamps = stamps
-            wait(seconds)
-    except KeyboardInterrupt:
-        pass  # the page must stop to reload itself
-    runs = read_runs(folders, num_groups)
-    write_whole(path, report_page(*runs))
-    return runs, have_ended(folders)
-
-
-def stamps_of(folders: Sequence[Path]) -> list[Stamp]:
-    """The files of runs that a report reads, with their times and sizes."""
-    paths = {
-        watched
-        for folder in folders
-        for pattern in WATCHED
-        for watched in folder.glob(pattern)
-    }
-    return [_stamp(path) for path in sorted(paths)]
-
-
-def _stamp(path: Path) -> Stamp:
-    status = path.stat()
-    return str(path), status.st_mtime_ns, status.st_size
-
-
-def have_ended(folders: Sequence[Path]) -> bool:
-    """Whether all runs have written their results."""
-    return all((folder / RESULTS_FILE).is_file() for folder in folders)

@@ -13,7 +13,7 @@ import yaml
 from arena_envs.checks import is_number
 from arena_studio.report.collapse import CollapseLimits
 from arena_studio.report.run_files import METRICS_FILE, RESULTS_FILE, metric_records
-from arena_studio.report.tables import number_cell
+from arena_studio.report.text_tables import number_cell
 
 FIGURES = {  # by metric, the words of a figure; others are in the charts
     "arena/nash_conv": "NashConv",
@@ -75,6 +75,8 @@ def run_status(folder: Path, now: float | None = None) -> RunStatus:
     seconds_left = None
     if has_ended:
         seconds_left = 0.0
+    elif is_number(latest.get("seconds_left")):  # as the run itself prints it
+        seconds_left = max(float(latest["seconds_left"]) - (now - log_time), 0.0)
     elif step and max_steps is not None and config_file.is_file():
         # a run writes its configuration when it starts, also when it goes on
         seconds_per_step = max(log_time - config_file.stat().st_mtime, 0.0) / step

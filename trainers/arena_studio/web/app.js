@@ -185,7 +185,7 @@ function listRecent() {
 
 async function choose(id) {
   const game = factsOf(id);
-  if (!game) throw new Error("No game has this name; go back to all games.");
+  if (!game) { home(); throw new Error("No game has this name; these are all."); }
   document.title = game.title;
   show("choose");
   at("chosen").textContent = game.title;
@@ -195,7 +195,8 @@ async function choose(id) {
   at("seats").replaceChildren();
   state.offered[id] ||= (await ask(`/api/games/${encodeURIComponent(id)}`)).opponents;
   if (linked().get("game") !== id) return;
-  const opponents = state.offered[id], best = opponents.length > 1 ? opponents[1] : opponents[0];
+  const opponents = state.offered[id], named = linked().get("against"); // of arena play --web
+  const best = opponents.includes(named) ? named : opponents[Math.min(1, opponents.length - 1)];
   const people = self.here ? [] : [["person", "another person, by link"]];
   for (let seat = 0; seat < game.players; seat++) {
     const options = [["me", "you"], ...people, ...opponents.map((name) => [name, name])];

@@ -159,8 +159,8 @@ COMMAND_GROUPS = {
     "serve": "Play in a browser; serve games or models.",
 }
 
-# words of commands that others may type, and the commands
-WORDS_ELSEWHERE = {  # the words behind `arena` that do what another first word says
+# a word that some type behind `arena`, and the command that it stands for
+WORDS_ELSEWHERE = {
     command.name.rpartition(" ")[2]: command.name
     for command in COMMANDS
     if " " in command.name

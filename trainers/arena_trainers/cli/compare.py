@@ -1,23 +1,19 @@
 """The command `arena compare`."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from arena_envs import make
-from arena_envs.game import AnyGame
-from arena_envs.registry import split
 from arena_envs.trust import named_only
 from arena_studio.report.compare_page import compare_page
 from arena_trainers.cli.arguments import (
     as_policy_string,
     check_out,
-    read_env,
     split_commas,
 )
 from arena_trainers.cli.errors import usage_errors
@@ -39,9 +35,8 @@ from arena_trainers.cli.options import (
 )
 from arena_trainers.cli.output import JsonOption, one_form, show, show_warnings
 from arena_trainers.cli.progress import running
+from arena_trainers.cli.training_games import training_games
 from arena_trainers.cli.unfinished import exit_if_lost, kept_episodes
-from arena_trainers.runs.folder import CONFIG
-from arena_trainers.runs.recipe import load_recipe
 from arena_wrappers import Policy, as_policy
 from arena_wrappers.prompts import PROMPT_OPTIONS
 from arena_wrappers.records import write_whole
@@ -144,45 +139,35 @@ def compare(
         say_expected,
         say_spent,
     )
-    from arena_wrappers.policies.prompted import with_prompt
 
-    with ExitStack() as exits:
+    with usage_errors():
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        base, trained = as_policy_string(base), as_policy_string(trained)
+        if page is not None:
+            check_out(page, COMPARE_PAGE, "arena compare")
+        opponents, prompt = _compared_games(suite, games, against, allow_code)
+        known_games, trained_on_ids = training_games(
+            trained, trained_on, allow_code=allow_code
+        )
+        pair = _policy_pair(policy_options, base, trained, prompt)
+        if page is not None:
+            opponents = _with_base(opponents, pair.base)
+        limits = limits_of(
+            num_episodes,
+            until,
+            max_tokens,
+            max_cost,
+            prices,
+            is_until_decided=until_decided,
+        )
+    with _episodes_file(out, is_needed=page is not None) as episodes_file:
         with usage_errors():
-            form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-            base, trained = as_policy_string(base), as_policy_string(trained)
-            if page is not None:
-                check_out(page, COMPARE_PAGE, "arena compare")
-            opponents, prompt = _compared_games(suite, games, against, allow_code)
-            known_games, trained_on_ids = training_games(
-                trained, trained_on, allow_code=allow_code
-            )
-            base_policy, trained_policy = _policy_pair(policy_options, base, trained)
-            overrides = policy_options.wrapper
-            if base == trained and policy_options.prompt:
-                trained_policy = with_prompt(
-                    trained_policy, policy_options.prompt, prompt
-                )
-                overrides = _without_prompt_options(overrides)
-            if page is not None:
-                opponents = _with_base(opponents, base_policy)
-            limits = limits_of(
-                num_episodes,
-                until,
-                max_tokens,
-                max_cost,
-                prices,
-                is_until_decided=until_decided,
-            )
-            episodes_file = out
-            if page is not None and out is None:  # the page shows replays
-                folder = exits.enter_context(TemporaryDirectory())
-                episodes_file = Path(folder, "episodes.jsonl")
             with _games_of_suite(is_default=not (games or suite)):
                 plan = ComparisonPlan(
-                    base_policy,
-                    trained_policy,
+                    pair.base,
+                    pair.trained,
                     opponents,
-                    prompt=overrides,
+                    prompt=pair.overrides,
                     defaults=prompt,
                     seed=seed,
                     num_episodes=limits.num_episodes,
@@ -204,8 +189,8 @@ def compare(
         if page is not None and episodes_file is not None:
             with named_only(allow_code=allow_code):
                 text = compare_page(
-                    base=base_policy.name,
-                    trained=trained_policy.name,
+                    base=pair.base.name,
+                    trained=pair.trained.name,
                     records=records,
                     evaluations=plan.evaluations,
                     episodes_file=episodes_file,
@@ -216,9 +201,57 @@ def compare(
         exit_if_lost(plan.unanswered, out)
 
 
-def _without_prompt_options(overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of a `PromptWrapper` that change no prompt, as a policy carries its own."""
-    return {n: value for n, value in overrides.items() if n not in PROMPT_OPTIONS}
+class PolicyPair(NamedTuple):
+    """The compared policies.
+
+    Attributes:
+        base: the first.
+        trained: the second.
+        overrides: arguments of the `PromptWrapper` of both.
+    """
+
+    base: Policy
+    trained: Policy
+    overrides: dict[str, Any]
+
+
+def _policy_pair(
+    policy_options: PolicyOptions, base: str, trained: str, prompt: Mapping[str, Any]
+) -> PolicyPair:
+    """Both policies; of equal strings the second alone has the prompt options of the command.
+
+    Args:
+        policy_options: options of the command.
+        base: the string of the first policy.
+        trained: that of the second.
+        prompt: prompt options of the suite.
+    """
+    from arena_wrappers.policies.prompted import with_prompt
+
+    specs = [base] if base == trained else [base, trained]
+    policies = policy_options.policies(specs)
+    if len(policies) != len(specs):
+        raise ValueError(f"want two policies, got {len(policies)}: name past:RUN@STEP")
+    first, last = as_policy(policies[0]), as_policy(policies[-1])
+    overrides = policy_options.wrapper
+    if base == trained and policy_options.prompt:
+        last = with_prompt(last, policy_options.prompt, prompt)
+        overrides = {  # those that change no prompt
+            name: value
+            for name, value in overrides.items()
+            if name not in PROMPT_OPTIONS
+        }
+    return PolicyPair(first, last, overrides)
+
+
+@contextmanager
+def _episodes_file(out: Path | None, *, is_needed: bool) -> Iterator[Path | None]:
+    """The file of episodes: `out`, or one that ends with the command if a page shows replays."""
+    if out is not None or not is_needed:
+        yield out
+        return
+    with TemporaryDirectory() as folder:
+        yield Path(folder, "episodes.jsonl")
 
 
 def _with_base(opponents: OpponentsByGame, base: Policy) -> OpponentsByGame:
@@ -245,17 +278,6 @@ def _games_of_suite(*, is_default: bool) -> Iterator[None]:
         ) from error
 
 
-def _policy_pair(
-    policy_options: PolicyOptions, base: str, trained: str
-) -> tuple[Policy, Policy]:
-    """Both policies; the same one twice if the strings are equal."""
-    specs = [base] if base == trained else [base, trained]
-    pair = policy_options.policies(specs)
-    if len(pair) != len(specs):
-        raise ValueError(f"want two policies, got {len(pair)}: name past:RUN@STEP")
-    return as_policy(pair[0]), as_policy(pair[-1])
-
-
 def _compared_games(
     suite: str | None,
     games: Sequence[str] | None,
@@ -275,46 +297,3 @@ def _compared_games(
         for entry in suite_settings["games"]
     }
     return opponents, suite_settings["prompts"]["plain"]
-
-
-def training_games(
-    policy: str, game_names: Sequence[str] | None, *, allow_code: bool = False
-) -> tuple[list[AnyGame] | None, list[str]]:
-    """The games that a model was trained on, as given or as the runs of its folder say.
-
-    Args:
-        policy: the model.
-        game_names: the games, where an operator names them.
-        allow_code: whether the files of the runs may name code.
-    """
-    from arena_trainers.train.game_entries import checked_entry, expanded
-
-    if game_names:
-        games_of_operator = [read_env(name, None, None).game for name in game_names]
-        return games_of_operator, list(game_names)
-    listing: list[str | Mapping[str, Any]] = []
-    visited_runs: set[Path] = set()
-    while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
-        folder = Path(match[2]).absolute()
-        run = _run_with(folder)
-        if run is None or run in visited_runs:
-            break
-        visited_runs.add(run)
-        settings = load_recipe(str(run / CONFIG))
-        games = settings.get("games") or ()
-        listing += split(games) if isinstance(games, str) else games
-        policy = f"lm:{settings.get('model')}"  # the run that it started from
-    with named_only(allow_code=allow_code):
-        entries = [*map(checked_entry, expanded(listing))]
-        trained_games = [
-            make(entry["id"], **entry.get("params", {})).game for entry in entries
-        ]
-    return trained_games or None, [str(entry["id"]) for entry in entries]
-
-
-def _run_with(folder: Path) -> Path | None:
-    """The run that holds a model's folder, at most two levels above; None without one."""
-    for candidate in (folder, *folder.parents[:2]):
-        if (candidate / CONFIG).is_file():
-            return candidate
-    return None

@@ -28,7 +28,7 @@ LITTLE_DISK = 10.0  # GiB; a model of 4 billion weights in bfloat16 takes 8
 
 # what an extra opens; `dev` is for who works on this package
 OPENS = {
-    "": "games, bots and the commands that need no extra, such as play, eval and improve",
+    "": "games, bots and the commands that need no extra, such as play, show and check",
     "train": "the commands train and bench sweep; policies lm:PATH",
     "eval": "intervals, ratings and tables of tournaments and boards",
     "web": "the web page: serve web",

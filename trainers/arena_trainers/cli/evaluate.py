@@ -10,7 +10,7 @@ from rich.table import Table
 
 from arena_envs import GameEnv, game_infos
 from arena_envs.registration import games as known_games
-from arena_eval.measures import measures
+from arena_eval.measures.by_name import measures
 from arena_trainers.cli.arguments import read_envs, split_commas
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (

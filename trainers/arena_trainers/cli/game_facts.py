@@ -94,9 +94,8 @@ class _Episode(NamedTuple):
     turns: tuple[int, ...]  # of each seat
     on_the_way: bool
     chance: bool
-    rewards: list[
-        tuple[int, int, float]
-    ]  # seat, its turn, and what it is paid until its next
+    # seat, its turn, and what it is paid until its next
+    rewards: list[tuple[int, int, float]]
 
 
 def facts_of(game: AnyGame, group: int | None = None) -> Facts:
@@ -159,25 +158,11 @@ def noise_of(game: AnyGame, group: int) -> dict[str, tuple[float, float]]:
         game: the rules.
         group: episodes of each start; they share the draws of chance.
     """
-    rng, rows = random.Random(0), []
-    for start in range(NUM_GROUPS):
-        luck: list[float] = []
-        for number in range(start * group, (start + 1) * group):
-            for seat, turn, reward in _play(game, luck, rng).rewards:
-                rows.append((number, start, seat, turn, reward))
-    episodes, starts, seats, turns, rewards = map(np.array, zip(*rows, strict=True))
-    batch = TurnBatch(
-        reward=rewards,
-        game=0 * episodes,
-        episode=episodes,
-        seat=seats,
-        turn=turns,
-        group=starts,
-    )
+    batch = _random_batch(game, group)
 
     def noise_by_start(name: str, options: Mapping[str, Any]) -> np.ndarray:
         advantages = estimate(name, batch, **options).advantage
-        return np.bincount(starts, advantages**2)
+        return np.bincount(batch.group, advantages**2)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
@@ -191,3 +176,23 @@ def noise_of(game: AnyGame, group: int) -> dict[str, tuple[float, float]]:
                 spread = np.std(residuals, ddof=1) / default_noise.mean()
                 noises[title] = (float(ratio), WIDE * float(spread))
     return noises
+
+
+def _random_batch(game: AnyGame, group: int) -> TurnBatch:
+    """`NUM_GROUPS` groups of random episodes."""
+    rng = random.Random(0)
+    rows = []
+    for start in range(NUM_GROUPS):
+        luck: list[float] = []
+        for number in range(start * group, (start + 1) * group):
+            for seat, turn, reward in _play(game, luck, rng).rewards:
+                rows.append((number, start, seat, turn, reward))
+    episodes, starts, seats, turns, rewards = map(np.array, zip(*rows, strict=True))
+    return TurnBatch(
+        reward=rewards,
+        game=np.zeros_like(episodes),
+        episode=episodes,
+        seat=seats,
+        turn=turns,
+        group=starts,
+    )

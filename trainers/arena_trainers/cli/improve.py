@@ -10,6 +10,7 @@ from rich import box
 from rich.table import Table
 
 from arena_envs.game import AnyGame
+from arena_eval.improve.rounds import PAST_SELVES
 from arena_eval.improve.rows import ROWS, TEXT
 from arena_studio.report.improve_report import (
     improve_page,
@@ -43,7 +44,7 @@ from arena_wrappers.policies.protocol import own_prompt
 from arena_wrappers.records import write_whole
 
 if TYPE_CHECKING:
-    from arena_eval.improve import Proposer
+    from arena_eval.improve import Improvement, Proposer
 
 SHORT = 80  # characters of a text in a table
 OPENINGS = "openings"  # the proposer without a model
@@ -107,7 +108,8 @@ def improve(
 
     POLICY must read prompts: lm:PATH, api:MODEL@URL, vllm:URL, an agent of these, or module:name.
     The first text is the persona of --prompt, or empty. DIR gets text.txt (the current text),
-    texts.jsonl (each finished step), report.html and the episodes of each round. After an
+    texts.jsonl (each finished step), report.html and the episodes of each round. --against
+    past_selves: the policy with each text that the run has kept so far, a population that grows. After an
     interruption the same command continues. To play with the text, give
     --prompt persona=@DIR/text.txt to any command. As an opponent, the policy with the text is
     text:DIR/text.txt(POLICY). So two roles can improve in turn: --seat 0 against the text of
@@ -161,13 +163,21 @@ def improve(
                 f", about {improvement.expected(price_table)}, and the proposer's calls"
             )
     typer.echo(f"plays at most {improvement.max_episodes:,} games{cost}", err=True)
+    records = _run(improvement, out, [policy, *(against or [])])
+    document = {"text": improvement.text, "texts": records}
+    show(form, document, records, lambda _: [_table(records, improvement.text, out)])
+
+
+def _run(
+    improvement: "Improvement", out: Path, policies: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Runs all rounds, writes the page after each step, and says what was used; the texts."""
 
     def write_page() -> None:
         write_whole(out / PAGE_NAME, improve_page(out))
 
     advice = f"finished steps are in {out}; the same command goes on"
-    names = [policy, *(against or [])]
-    with running(advice, "improving", policies=names) as bar:
+    with running(advice, "improving", policies=policies) as bar:
         rows = improvement.run(write_page, bar)
         write_page()
     if improvement.budget.is_used:
@@ -179,9 +189,7 @@ def improve(
         )
     for sentence in silent_rounds(rows):
         typer.echo(sentence, err=True)
-    records = records_of(rows)
-    document = {"text": improvement.text, "texts": records}
-    show(form, document, records, lambda _: [_table(records, improvement.text, out)])
+    return records_of(rows)
 
 
 def _check_folder(out: Path) -> None:
@@ -211,7 +219,8 @@ def _players(
         if is_past(spec) and "@" not in spec:
             raise ValueError(f"want one policy, got {spec!r}; name past:RUN@STEP")
     authors = [] if proposer in (OPENINGS, policy) else [proposer]
-    players = policy_options.policies([policy, *authors, *against])
+    named = [spec for spec in against if spec != PAST_SELVES]
+    players = policy_options.policies([policy, *authors, *named])
     player = as_policy(players[0])
     author: Proposer
     if proposer == OPENINGS:
@@ -219,7 +228,9 @@ def _players(
     else:
         writer = as_policy(players[1]) if authors else player
         author = ModelProposer(writer, timeout)
-    return player, author, players[1 + len(authors) :]
+    opponents: list[Policy | str] = list(players[1 + len(authors) :])
+    population = [PAST_SELVES] if PAST_SELVES in against else []
+    return player, author, [*opponents, *population]
 
 
 def _carried_text(policy: "Policy") -> str:

@@ -190,9 +190,13 @@ def _cell(cell: str | TextEstimate, *, is_bold: bool) -> str:
 
 def _caption(table: Table, columns: TextColumns) -> str:
     """The notes of a table, then n and what the intervals are."""
-    lines = f"{table.title or ''}\n{table.caption or ''}".splitlines()
-    sentences = [line.rstrip(".") for line in lines if line]
-    parts = [_escaped(". ".join(sentences))]
+    notes = [line for line in str(table.caption or "").splitlines() if line]
+    # the title may be the id of a game
+    sentences = [
+        str(table.title or ""),
+        *(note[0].upper() + note[1:] for note in notes),
+    ]
+    parts = [_escaped(". ".join(text.rstrip(".") for text in sentences if text))]
     for name in COUNTS:
         if name in columns.heads:
             place = columns.heads.index(name)

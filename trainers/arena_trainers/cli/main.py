@@ -25,7 +25,10 @@ _ADVICE = {  # by command, and by the start of what the parser says
     ("eval", "Got unexpected extra"): _AGAINST_ADVICE,
     ("play", "Got unexpected extra"): _AGAINST_ADVICE,
     ("games", "Got unexpected extra"): "; one game is shown by: arena show {word}",
-    ("tournament", "Missing option"): "For example: --games kuhn_poker,tic_tac_toe",
+    (
+        "tournament",
+        "Missing option",
+    ): "For example: --games kuhn_poker,tic_tac_toe --out runs/table",
     ("arena", "No such command"): " arena --help lists the commands.",
     ("data", "No such command"): f" {_SELECT_ADVICE}",
     ("data", "No such option"): f". {_SELECT_ADVICE}",

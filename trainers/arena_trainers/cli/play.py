@@ -87,6 +87,8 @@ def play(
             "--seat": seat,
             "--hint": hint,
             "--seed": seed is not None,
+            "--prompt": policy_options.prompt or policy_options.invalid,
+            "--sampling": policy_options.sampling,
         }
         _play_in_browser(
             game, against or [], [name for name in ignored if ignored[name]]
@@ -140,7 +142,8 @@ def _play_in_browser(
         if ignored:
             raise ValueError(
                 f"want --web without {', '.join(ignored)}: the page plays the games of arena "
-                "games, keeps no records, and asks for seat and opponents itself; leave these out"
+                "games, keeps no records, asks for the seat itself, and prompts and samples a policy as its "
+                "string says, such as api:MODEL#temperature=0; leave these out"
             )
         id = read_env(game, None, None).id or game
     with TemporaryDirectory() as folder:

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from arena_envs.trust import named_only
-from arena_studio.report.charts import FIGURE_TYPES, write_figure
 from arena_studio.report.comparison import name_sources
 from arena_studio.report.episodes import BadLine
+from arena_studio.report.figures import FIGURE_TYPES, write_figure
+from arena_studio.report.following import SECONDS, follow
 from arena_studio.report.improve_report import improve_page, is_improvement
 from arena_studio.report.played_report import (
     MATCHES,
@@ -19,9 +20,7 @@ from arena_studio.report.played_report import (
 )
 from arena_studio.report.run_files import EVALUATED, METRICS_FILE, RunFiles, read_runs
 from arena_studio.report.run_report import (
-    SECONDS,
     chart_named,
-    follow,
     last_step_of,
     report_page,
     run_charts,
@@ -68,8 +67,8 @@ def report(
         list[Path] | None,
         typer.Option(
             "--figure",
-            metavar="FILE",
-            help="Write a chart for a paper instead of a page: nashconv.pdf, loss.svg, entropy.png; repeatable.",
+            metavar="CHART.pdf",
+            help="Write a chart for a paper instead of a page. The name of the file says which, by letters of its title: nashconv.pdf, loss.svg, entropy.png; repeatable.",
         ),
     ] = None,
     allow_code: AllowCodeOption = False,

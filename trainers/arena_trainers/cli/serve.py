@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -17,7 +18,9 @@ from arena_trainers.cli.options import (
     HostOption,
     MaxTurnsOption,
     ParamOption,
+    PolicyOptions,
     PortOption,
+    PromptOption,
 )
 from arena_trainers.cli.ports import check_free
 
@@ -65,9 +68,7 @@ def openenv(
         str, typer.Option(help="The client's seat: a number, random or all.")
     ] = "all",
     against: AgainstOption = None,
-    reply_format: Annotated[
-        str, typer.Option(help="answer, boxed, bracket or bare.")
-    ] = "answer",
+    prompt: PromptOption = None,
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
     sessions: Annotated[
@@ -103,6 +104,7 @@ def openenv(
             raise ValueError(f"want --timeout above 0, got {timeout}")
         if against and seat == "all":
             raise ValueError("want --against only with --seat, which the client plays")
+        options = PolicyOptions.read(prompt, None)
         if export is None:
             check_free(host, port)
         app = _openenv_app(
@@ -110,7 +112,7 @@ def openenv(
             game=game,
             seat=_client_seat(seat),
             opponents=_opponents(against),
-            reply_format=reply_format,
+            prompt={**options.prompt, **options.invalid},
             params={"max_turns": max_turns, **read_params(params)},
             sessions=sessions,
             timeout=timeout,
@@ -137,7 +139,7 @@ def _openenv_app(
     game: str,
     seat: int | str | None,
     opponents: str | list[str],
-    reply_format: str,
+    prompt: Mapping[str, Any],
     params: Mapping[str, Any],
     sessions: int,
     timeout: float,
@@ -152,7 +154,7 @@ def _openenv_app(
             game,
             seat,  # type: ignore[arg-type]  # checked there
             opponents,
-            reply_format,
+            prompt,
             **params,
         )
         return make_app(maker, sessions, timeout)
@@ -161,7 +163,7 @@ def _openenv_app(
         game,
         seat,
         opponents,
-        reply_format,
+        prompt,
         sessions=sessions,
         timeout=timeout,
         **params,
@@ -233,7 +235,10 @@ def serve_pages(
     max_tables: int = 10_000,
     game: str = "",
 ) -> None:
-    """Serves the web page until Ctrl-C; the printed link opens at a game, if one is named."""
+    """Serves the web page until Ctrl-C.
+
+    The printed link opens at a game, if one is named, with the first of `against` as opponent.
+    """
     with usage_errors():
         check_free(host, port)
         extras.require(["starlette", "uvicorn"], "web")
@@ -257,6 +262,8 @@ def serve_pages(
         app = make_app(game_tables, token)
     url_host = f"[{host}]" if ":" in host else host
     place = f"#token={token}" if token else f"#game={game}" if game else ""
+    if place and game and against:
+        place += f"&against={quote(against[0], safe='')}"
     typer.echo(
         f"play at http://{url_host}:{port}/{place}; games are kept in {file}; Ctrl-C stops"
     )

@@ -52,13 +52,13 @@ def solve(
         rules = arena_envs.make_game(game, **read_params(params))
         if out is not None and not out.parent.is_dir():
             raise ValueError(f"want --out in a folder that exists, got {out}")
-        if out is not None and _solver_name(rules, solver) == "minimax":
+        name = _solver_name(rules, solver)
+        if out is not None and name == "minimax":
             raise ValueError(
                 "minimax finds values but no policy for --out; give --solver cfr+ or lp"
             )
         refuse_hopeless(rules, max_states)
         start = time.perf_counter()
-        name = _solver_name(rules, solver)
         if name not in SOLVERS:
             raise ValueError(f"want a solver among {', '.join(SOLVERS)}, got {name!r}")
         with running("nothing was written", "solving") as bar:

@@ -216,10 +216,8 @@ def _suggested(
     if game_advice.missing:
         return [source, f"    No result: {missing_text(game_advice.missing)}."]
     lines = [source, f"    Best level and pool there: {game_advice.settings}"]
-    lead, best = (
-        game_advice.gains.get(game_advice.lead),
-        game_advice.gains.get(game_advice.best),
-    )
+    lead = game_advice.gains.get(game_advice.lead)
+    best = game_advice.gains.get(game_advice.best)
     if game_advice.take != game_advice.lead:
         lines.append(
             f"    No level or pool is significantly better. The best, {game_advice.lead}, gains "

@@ -26,8 +26,9 @@ from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
 from arena_trainers.runs import code, launch
 from arena_trainers.runs.checks import preflight
-from arena_trainers.runs.folder import CONFIG, START, start_arguments
+from arena_trainers.runs.folder import CONFIG, START
 from arena_trainers.runs.recipe import load_recipe
+from arena_trainers.runs.resuming import start_arguments
 from arena_trainers.runs.round_settings import is_loop, read_loop
 from arena_trainers.runs.row_settings import row_config
 from arena_trainers.terminal import Console

@@ -33,7 +33,7 @@ from arena_trainers.runs.recipe import (
 from arena_trainers.runs.round_settings import START_OPTIONS, is_loop
 from arena_trainers.runs.row_settings import row_options, trainer_options
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.train.settings import listed_options
+from arena_trainers.train.listed_options import listed_options
 
 HELP = ("-h", "--help", "--help-all")
 RECIPES = "--recipes"  # alone, lists them
@@ -75,7 +75,7 @@ ROUNDS_USAGE = """\
 Usage: arena train {recipe} [--key value]...
 
 Repeats the stages of `rounds` in the recipe: play, select, train, evaluate. The
-page docs/appendix/loops.md names their options. A loop goes on after a stop, or to N
+page docs/loops.md names their options. A loop goes on after a stop, or to N
 rounds in all, by arena train --resume RUN [--rounds N].
 
   arena train {recipe} --rounds 2 --rounds.play.episodes 20   changes the stages

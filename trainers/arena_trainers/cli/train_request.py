@@ -17,13 +17,7 @@ from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY
 from arena_trainers.runs import code
 from arena_trainers.runs.defaults import drop_yielding_options
-from arena_trainers.runs.folder import (
-    CONFIG,
-    START,
-    read_config,
-    read_run,
-    start_arguments,
-)
+from arena_trainers.runs.folder import CONFIG, START, read_config
 from arena_trainers.runs.recipe import (
     DEFAULT_RECIPE,
     MODEL_RECIPE,
@@ -33,6 +27,7 @@ from arena_trainers.runs.recipe import (
     read_overrides,
     recipes,
 )
+from arena_trainers.runs.resuming import read_run, start_arguments
 from arena_trainers.runs.round_settings import is_loop, with_rounds
 from arena_trainers.train.critics.registry import critic_facts, critics
 from arena_trainers.train.settings import SelfPlay
@@ -261,7 +256,7 @@ def _resumed_request(
         return Request(settings, folder, str(config), resume=True)
     max_steps = overrides.get("max_steps")
     if max_steps is not None and type(max_steps) is not int:
-        raise ValueError(f"want int as max_steps, got {max_steps!r}")
+        raise ValueError(f"want an integer as max_steps, got {max_steps!r}")
     settings = read_run(folder, max_steps)
     settings.pop("output_dir", None)
     return Request(

@@ -1,6 +1,6 @@
 """Curricula: which game each start has, and how long its episodes may be.
 
-docs/appendix/training.md lists them.
+docs/plugins.md lists them.
 
 `Curriculum` is the protocol. The entry-point group `arena.curricula` names curricula of other
 distributions, and `arena_trainers.curricula.testing` checks them. A curriculum knows games,

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from arena_envs.extras import import_extra
+from arena_trainers.data.origin import Origin, with_origin
 from arena_trainers.data.rows import (
     Completion,
     Label,
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
     from arena_trainers.lm.chat import Chat
-from types import ModuleType
-
-from arena_trainers.data.origin import Origin, with_origin
 
 TRAIN, TEST = (f"{split}-00000-of-00001.parquet" for split in ("train", "test"))
 

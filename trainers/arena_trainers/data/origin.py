@@ -8,16 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arena_envs.extras import import_extra
-from arena_trainers.data.rows import (
-    Row,
-)
+from arena_trainers.data.rows import Row
 from arena_wrappers import Episode, PromptOptions
 from arena_wrappers.prompts import seat_options
 
 if TYPE_CHECKING:
-    pass
     import pyarrow
-
 
 _KEY = b"arena"  # of the metadata of a file of rows
 

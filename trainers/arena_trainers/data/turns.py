@@ -3,18 +3,16 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from arena_envs.checks import short
 from arena_envs.extras import import_extra
+from arena_trainers.data.columns import _check_storable, storable_value
 from arena_wrappers import Episode, Turn
 
 if TYPE_CHECKING:
-    pass
     from datasets import Dataset
-from types import ModuleType
-
-from arena_trainers.data.columns import _check_storable, storable_value
 
 # Fields of `Turn` that have a column of their own; the others are in `record`.
 _TURN_COLUMNS = {

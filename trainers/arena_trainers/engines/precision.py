@@ -20,7 +20,7 @@ class TrainerInPrecision(Protocol):
 
     @property
     def model(self) -> "PreTrainedModel":
-        """That is trained."""
+        """The model that is trained."""
         ...
 
 

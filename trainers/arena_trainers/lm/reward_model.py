@@ -15,7 +15,7 @@ from transformers import (
 
 from arena_trainers.finite import Diverged
 from arena_trainers.lm.backends.forward_pass import evaluating
-from arena_trainers.lm.backends.memory import chunks_by_length, default_max_tokens
+from arena_trainers.lm.backends.memory import chunks_by_length, default_forward_tokens
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.context import context_length
 from arena_trainers.lm.loading import load_model
@@ -160,7 +160,7 @@ class RewardModel:
         rows = [(*prompt, *reply) for prompt, reply in texts]
         distinct = list(dict.fromkeys(rows))
         self._check_ids(distinct)
-        limit = default_max_tokens(self.model, self.model.device, training=False)
+        limit = default_forward_tokens(self.model, self.model.device)
         limit = min(limit, max_tokens or limit)
         sizes = [len(ids) for ids in distinct]
         scores: dict[tuple[int, ...], float] = {}

@@ -1,6 +1,6 @@
 """Matchmaking: who plays each seat of each start, and who learns.
 
-docs/appendix/training.md lists them.
+docs/plugins.md lists them.
 
 `Matchmaker` is the protocol. The entry-point group `arena.matchmakers` names matchmakers of
 other distributions, and `arena_trainers.matchmaking.testing` checks them. A matchmaker that

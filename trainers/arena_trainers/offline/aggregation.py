@@ -11,9 +11,7 @@ from arena_envs.extras import import_extra
 from arena_trainers.data import Origin, read_origin
 from arena_trainers.data.columns import FACTS
 from arena_trainers.data.origin import union, with_origin
-from arena_trainers.offline.conversations import (
-    BATCH,
-)
+from arena_trainers.offline.conversations import BATCH
 
 if TYPE_CHECKING:
     import pyarrow

@@ -42,7 +42,7 @@ class TrainerParts(Generic[Config]):
         model: folder of the model that training starts from, or the model with an adapter that
             goes on training.
         args: the options, an object of `RowTrainer.config`.
-        rows: `datasets.Dataset` with the token columns of `docs/appendix/data.md`.
+        rows: `datasets.Dataset` with the token columns of `arena_trainers.data.rows_to_dataset`.
         tokenizer: of the model.
         pad_id: the token that pads.
         cut: how many rows a step has, and how many run at once.

@@ -13,7 +13,7 @@ from trl import SFTConfig, SFTTrainer
 from arena_trainers.lm.backends.forward_pass import positions
 from arena_trainers.offline.batches import WholeSteps, labelled_batch
 from arena_trainers.offline.protocol import RowTrainer, TrainerParts
-from arena_trainers.train.score.forward import scoring_the_last
+from arena_trainers.train.score.heads import scoring_the_last
 from arena_trainers.train.score.packing import IGNORED, distinct_rows
 
 

@@ -1,7 +1,7 @@
 """Parts of the reward by name, with weights or multipliers: the option `rewards`."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from arena_envs.game import (
     AnyState,
 )
 from arena_envs.registry import Registry, check_options
+from arena_trainers.rewards.calls import Call
 from arena_trainers.weight import OF_WEIGHT, Weight
 from arena_wrappers import Episode, Turn
 
@@ -25,11 +26,12 @@ rewards: Registry[float] = Registry(
         "milestones": f"{_HERE}.progress:milestones",
         "expert_match": f"{_HERE}.expert:expert_match",
         "length": f"{_HERE}.tokens:length",
+        "judge": f"{_HERE}.judged:judge",
         # they enumerate the game
-        "belief_gain": "arena_eval.measures:belief_gain",
-        "partner_gain": "arena_eval.measures:partner_gain",
+        "belief_gain": "arena_eval.measures.gains:belief_gain",
+        "partner_gain": "arena_eval.measures.gains:partner_gain",
     },
-    reserved=("episode", "turn", "state", "game"),
+    reserved=("episode", "turn", "state", "game", "calls"),
     kit=f"{_HERE}.testing:check_reward",
 )
 
@@ -39,7 +41,7 @@ class Part:
     """A part of the reward with its weight, or the sign and the limit of its multiplier."""
 
     name: str
-    function: Callable[..., float]
+    function: Callable[..., Any]  # a number, or one for each call
     weight: Weight
     sign: int = 0
     limit: float = 0.0
@@ -48,7 +50,13 @@ class Part:
     def __call__(
         self, episode: Episode, turn: Turn, state: AnyState, game: AnyGame
     ) -> float:
-        return self.function(episode, turn, state, game)
+        value: float = self.function(episode, turn, state, game)
+        return value
+
+    def of_calls(self, calls: Sequence[Call]) -> Sequence[float]:
+        """What each call is paid, by a function that `reads_calls`."""
+        values: Sequence[float] = self.function(calls)
+        return values
 
     def weight_at(self, step: int, multiplier: float) -> float:
         """What the part is multiplied by."""

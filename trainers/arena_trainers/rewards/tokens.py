@@ -1,14 +1,20 @@
 """The reward by the tokens of a reply: `length`."""
 
-from arena_envs.game import (
-    AnyGame,
-    AnyState,
-)
-from arena_wrappers import Episode, Turn
+from collections.abc import Sequence
+
+from arena_trainers.rewards.calls import Call
 
 
-def length(episode: Episode, turn: Turn, state: AnyState, game: AnyGame) -> float:
-    """The number of tokens of the reply; of an agent's turn, those of all its calls."""
-    if turn.generations:
-        return float(sum(len(call.token_ids) for call in turn.generations))
-    return float(len(turn.token_ids or ()))
+def length(calls: Sequence[Call], *, role: str = "") -> list[float]:
+    """The number of tokens of each call.
+
+    Args:
+        calls: what is paid.
+        role: counts the calls of this role alone, such as `planner`: the cost of a plan.
+    """
+    return [
+        float(len(call.generation.token_ids))
+        if role in ("", call.generation.role)
+        else 0.0
+        for call in calls
+    ]

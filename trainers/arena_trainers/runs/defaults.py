@@ -22,7 +22,8 @@ from arena_credit.by_name import find_estimator, with_options
 from arena_credit.needs import needs_of
 from arena_trainers.runs.mappings import typed_name
 from arena_trainers.train.critics.registry import critic_facts
-from arena_trainers.train.settings import Draft, listed_options
+from arena_trainers.train.listed_options import listed_options
+from arena_trainers.train.settings import Draft
 
 
 class YieldingOptions(NamedTuple):

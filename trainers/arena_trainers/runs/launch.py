@@ -19,10 +19,8 @@ from arena_trainers.runs.checks.machine import Machine, machine_of
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.settings import Draft
 
-TRAIN, SERVE = (
-    ("-m", "arena_trainers", "train"),
-    ("-m", "arena_trainers", "serve", "policy"),
-)
+TRAIN = ("-m", "arena_trainers", "train")
+SERVE = ("-m", "arena_trainers", "serve", "policy")
 SECONDS = 1800.0  # in which a server has loaded its model
 HOST = "127.0.0.1"
 

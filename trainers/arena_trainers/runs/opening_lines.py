@@ -10,9 +10,8 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import Episode, RandomPolicy, Turn, play
 
-MIN_LEGAL_RATE = (
-    0.05  # legal replies / replies; below this GRPO has almost no positive examples
-)
+# legal replies / replies; below this GRPO has almost no positive examples
+MIN_LEGAL_RATE = 0.05
 
 
 def start_description(

@@ -41,10 +41,8 @@ FIRST_EVALUATION_SEED = (
     2**41
 )  # seeds from here on are of evaluations, those below of play
 PARTS_FOLDER = "play"  # folder of the episodes that are not joined
-EPISODES_AT_ONCE, EPISODES_OF_PART = (
-    256,
-    512,
-)  # episodes in progress, and of a part without its branches
+EPISODES_AT_ONCE = 256  # in progress
+EPISODES_OF_PART = 512  # of a part of play, without branches
 
 
 class RoundsRun(Protocol):
@@ -177,9 +175,8 @@ def select_round(loop_round: Round) -> None:
     Raises:
         ValueError: no row is chosen; says why.
     """
-    shutil.rmtree(
-        loop_round.folder / PARTS_FOLDER, ignore_errors=True
-    )  # they are joined
+    # its parts are joined
+    shutil.rmtree(loop_round.folder / PARTS_FOLDER, ignore_errors=True)
     episodes = list(read_episodes(loop_round.folder / EPISODES))
     ((name, options),) = loop_round.stages.select.items()
     if options.get("judge") == LEARNER:

@@ -55,8 +55,8 @@ from arena_trainers.runs.row_settings import row_config, trainer_args
 from arena_trainers.runs.run import Run, Stage
 from arena_trainers.runs.start import adapter_errors, make_start
 from arena_trainers.terminal import Console
-from arena_trainers.train.checkpoint import WholeCheckpoints, load_reference
 from arena_trainers.train.games import different_games
+from arena_trainers.train.whole_checkpoints import WholeCheckpoints, load_reference
 from arena_wrappers import Episode
 
 
@@ -322,21 +322,21 @@ class RowRun(Run):
 
     def close(self) -> None:
         """Evaluates the trained model; writes and shows the results."""
-        episodes = []
+        episodes, outcomes = list[list[Episode]](), list[GameOutcome]()
         if self.policy is not None:
             for meter in self.meters:
                 episodes.append(meter.measure("after training", self.policy))
+                outcomes.append(meter.outcome(self.policy))
         with raised_everywhere():
             if self.is_main:
-                self._finish(episodes)
+                self._finish(episodes, outcomes)
 
-    def _finish(self, episodes: list[list[Episode]]) -> None:
-        """Evaluates against others; writes and shows the results."""
-        folder, policy = self.folder, self.policy
+    def _finish(
+        self, episodes: list[list[Episode]], outcomes: list[GameOutcome]
+    ) -> None:
+        """Writes and shows the results."""
+        folder = self.folder
         (folder / "model" / PROMPT_FILE).write_text(self.player.prompt_json())
-        outcomes = []
-        if policy is not None:
-            outcomes = [meter.outcome(policy) for meter in self.meters]
         self.results = {
             **(results_of(outcomes, None) if outcomes else {}),
             "trainer": self.rows.trainer,

@@ -28,17 +28,12 @@ from arena_trainers.runs.callbacks.metrics_file import MetricsFile
 from arena_trainers.runs.callbacks.nash_conv import NashConvCallback
 from arena_trainers.runs.callbacks.progress import ProgressFormat, show_progress
 from arena_trainers.runs.callbacks.watchdog import Watchdog
-from arena_trainers.runs.folder import (
-    START,
-    checkpoint_to_begin_from,
-    extend_run,
-    new_folder,
-    partial_name,
-)
+from arena_trainers.runs.folder import START, new_folder, partial_name
 from arena_trainers.runs.results.hub import check_push, push_model
 from arena_trainers.runs.results.measure import GameMeter
 from arena_trainers.runs.results.metrics import metrics_until, step_zero
 from arena_trainers.runs.results.provenance import config_text
+from arena_trainers.runs.resuming import checkpoint_to_begin_from, extend_run
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.runs.stopping import StopCallback, Stopper
 from arena_trainers.terminal import Console

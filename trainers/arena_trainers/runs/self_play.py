@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from transformers import PrinterCallback
 
+from arena_eval.baselines import is_small
 from arena_studio.report.run_files import read_run_files
 from arena_studio.report.run_report import report_page
 from arena_trainers.engines.settings import by_server
@@ -16,8 +17,14 @@ from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.processes import raised_everywhere, splits_weights
 from arena_trainers.runs.callbacks.against_start import AgainstStart
-from arena_trainers.runs.callbacks.best import BestModel, score_metric
+from arena_trainers.runs.callbacks.best import (
+    LEARNER_RETURN,
+    MEAN_RETURN,
+    BestModel,
+    score_metric,
+)
 from arena_trainers.runs.callbacks.collapse import CollapseWarnings
+from arena_trainers.runs.callbacks.luck_out import LuckOut
 from arena_trainers.runs.callbacks.metrics_file import MetricsFile
 from arena_trainers.runs.callbacks.nash_conv import NASH_CONV
 from arena_trainers.runs.callbacks.patience import Patience
@@ -67,12 +74,12 @@ from arena_trainers.runs.start import (
     make_start,
 )
 from arena_trainers.terminal import Console
-from arena_trainers.train.checkpoint import describe
 from arena_trainers.train.columns import load_functions
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.prepared import prepare_games
 from arena_trainers.train.rollout.reward_columns import check_reward_models
+from arena_trainers.train.schedule import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, Policy
 from arena_wrappers.policies.agents import agent_of
@@ -263,6 +270,11 @@ class SelfPlayRun(Run):
             has_curriculum=bool(args.curriculum),
         )
         best = None
+        by_return = metric in (LEARNER_RETURN, MEAN_RETURN)
+        if by_return and (job.save_best or job.patience):
+            plan = self.games.plans[0]
+            if is_small(plan.game):
+                self.add_first_callback(LuckOut(self.trainer, plan))
         if metric is None and job.patience:
             raise ValueError(
                 "want patience only where training measures a score, got "
@@ -307,17 +319,19 @@ class SelfPlayRun(Run):
             for meter in self.meters:
                 episodes.append(meter.measure("after self-play", policy, scores))
                 scores = None
+            outcomes = [meter.outcome(policy) for meter in self.meters]
             with raised_everywhere():
                 if self.is_main:
-                    self._finish(episodes)
+                    self._finish(episodes, outcomes)
                     self.push()
 
-    def _finish(self, episodes: list[list[Episode]]) -> None:
-        """Evaluates against others; writes and shows the results."""
-        policy, args, late = self.trainer.matching.learner, self.args, None
+    def _finish(
+        self, episodes: list[list[Episode]], outcomes: list[GameOutcome]
+    ) -> None:
+        """Writes and shows the results."""
+        args, late = self.args, None
         if self.nash_conv_callback is not None:
             late = self.nash_conv_callback.last_quarter_mean()
-        outcomes = [meter.outcome(policy) for meter in self.meters]
         self.results = {
             **results_of(outcomes, late),
             "episodes_per_second": self.speed,

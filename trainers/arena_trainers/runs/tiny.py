@@ -37,9 +37,8 @@ _CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>"
     "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-TINY_CONTEXT = (
-    32_768  # tokens of the tiny model, which learns all of its positions itself
-)
+# tokens of the tiny model, which learns all of its positions itself
+TINY_CONTEXT = 32_768
 _SPECIAL = ["<|pad|>", "<|unk|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
 
 

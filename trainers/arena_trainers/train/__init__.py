@@ -26,15 +26,15 @@ if TYPE_CHECKING:
         UtteranceCritic as UtteranceCritic,
     )
     from arena_trainers.train.games import GamePlan as GamePlan
-    from arena_trainers.train.games import opponents as opponents
     from arena_trainers.train.matching import MATCHMAKING_FILE as MATCHMAKING_FILE
+    from arena_trainers.train.opponents import opponents as opponents
     from arena_trainers.train.records import TurnRecord as TurnRecord
-    from arena_trainers.train.records import turn_batch as turn_batch
     from arena_trainers.train.records import turn_records as turn_records
     from arena_trainers.train.rows import TrainingRow as TrainingRow
     from arena_trainers.train.rows import loss_weighted as loss_weighted
     from arena_trainers.train.rows import trajectory_rows as trajectory_rows
     from arena_trainers.train.rows import weighted as weighted
+    from arena_trainers.train.turn_batches import turn_batch as turn_batch
 
 
 __getattr__ = lazy_names(__name__, __file__)

@@ -19,18 +19,18 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics.protocol import Critic
 from arena_trainers.train.critics.replies import with_reply_probs
 from arena_trainers.train.estimator import estimate_credit, part_weights
+from arena_trainers.train.played import PlayedBatch, RecordsByProcess
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.records import (
-    PlayedBatch,
-    RecordsByProcess,
     SpanFunction,
     TurnRecord,
-    turn_batch,
+    num_turns,
     turn_records,
 )
 from arena_trainers.train.rollout.reward_columns import with_reward_columns, with_scores
 from arena_trainers.train.rows import whole_row_lengths
 from arena_trainers.train.together import check_together
+from arena_trainers.train.turn_batches import turn_batch
 
 
 class CreditedBatch(NamedTuple):
@@ -96,9 +96,10 @@ class BatchCredit:
         """Logs weights and means of the rewards, and moves the multipliers."""
         weights = self.weights
         for part in self.parts:
-            payments = [r.rewards[part.name] for r in records if part.name in r.rewards]
+            paid = [record for record in records if part.name in record.rewards]
             # over turns, not their calls
-            mean = math.fsum(payments) / max(len(payments), 1)
+            total = math.fsum(record.rewards[part.name] for record in paid)
+            mean = total / max(num_turns(paid), 1)
             self.metrics[f"arena/reward/{part.name}"] = mean
             self.metrics[f"arena/reward/{part.name}/weight"] = weights[part.name]
             if trains and records and part.sign:

@@ -1,37 +1,18 @@
-"""The files that trainers save besides those of transformers, and read when a run resumes."""
+"""What `TurnGRPOTrainer` saves in a checkpoint besides TRL: the state of credit, matchmaker, curriculum, play."""
 
 import json
-import shutil
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import torch
-from accelerate import Accelerator
-from torch.optim.lr_scheduler import LambdaLR
-from transformers import (
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
 
 from arena_credit.by_name import find_estimator
 from arena_credit.needs import keeps_state
-from arena_trainers.checkpoint import (
-    checkpoint_of,
-    fault,
-    files_of,
-    newest_checkpoint,
-    rotate,
-    write_manifest,
-)
-from arena_trainers.finite import ADVICE, check_finite_state, weights_fault
+from arena_trainers.finite import check_finite_state
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE
-from arena_trainers.processes import raised_everywhere
 from arena_trainers.train.advantages import BatchCredit
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics.protocol import Critic
@@ -39,63 +20,12 @@ from arena_trainers.train.games import GamePlan
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.parts import TrainingLoop
 from arena_trainers.train.prepared import PreparedGames
+from arena_trainers.train.schedule import keep_to_schedule
 from arena_trainers.train.score.reference_memo import ReferenceMemo
-from arena_trainers.train.score.sharding import load_whole
 from arena_trainers.train.tasks import Tasks
-
-
-def keep_to_schedule(scheduler: Any) -> None:
-    """Sets the learning rate to that of the new schedule at the current step.
-
-    A checkpoint holds the rate of its own schedule, such as 0 at the end of a linear one,
-    which would be wrong if the run goes on to more steps. Nothing changes if the schedule is
-    the same.
-    """
-    schedule = getattr(scheduler, "scheduler", scheduler)  # accelerate may wrap it
-    if isinstance(schedule, LambdaLR):
-        parts = zip(
-            schedule.optimizer.param_groups,
-            schedule.base_lrs,
-            schedule.lr_lambdas,
-            strict=True,
-        )
-        rates = [base * factor(schedule.last_epoch) for _, base, factor in parts]
-        for group, rate in zip(schedule.optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate
-        schedule._last_lr = rates
-
-
-def describe(step: int, args: TrainingArguments, extended: bool) -> str:
-    """The line that is printed when a run goes on from a step."""
-    text = f"going on after step {step} of {args.max_steps}"
-    if extended:
-        text += (
-            f", from the last weights and optimizer state; the learning rate now follows "
-            f"the {getattr(args.lr_scheduler_type, 'value', args.lr_scheduler_type)} "
-            f"schedule of {args.max_steps} steps, from step {step} of it"
-        )
-    return text
-
+from arena_trainers.train.whole_checkpoints import WholeCheckpoints, load_reference
 
 CREDIT_STATE, CRITIC = "credit_state.json", "critic.pt"
-REFERENCE = "reference_model.pt"
-
-
-class SavingTrainer(Protocol):
-    """A trainer of transformers."""
-
-    accelerator: Accelerator
-
-    @property
-    def args(self) -> TrainingArguments:
-        """Its settings."""
-        ...
-
-
-class ReferenceOwner(SavingTrainer, Protocol):
-    """A trainer of TRL, with a reference model."""
-
-    ref_model: Any
 
 
 class CheckpointPart(Protocol):
@@ -137,102 +67,6 @@ class CheckpointLoop(TrainingLoop, Protocol):
     def async_player(self) -> CheckpointPart | None:
         """Plays beside training."""
         ...
-
-
-class WholeCheckpoints(TrainerCallback):
-    """Ends each checkpoint with its manifest, and only then deletes older ones.
-
-    It also saves a reference model that moves. It must be the last callback that writes into
-    checkpoints. `Trainer` would delete older checkpoints before callbacks write. So
-    `save_total_limit` is None while it trains.
-
-    Args:
-        trainer: any `transformers.Trainer`.
-        others: lists files outside of the checkpoint that it needs.
-    """
-
-    def __init__(
-        self, trainer: SavingTrainer, others: Callable[[], Iterable[Path]] = tuple
-    ) -> None:
-        self.trainer, self.others = trainer, others
-        self.limit: int | None = None
-
-    def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **_: Any,
-    ) -> None:
-        self.limit, args.save_total_limit = args.save_total_limit, None
-
-    def on_train_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **_: Any,
-    ) -> None:
-        args.save_total_limit = self.limit
-
-    def on_step_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **_: Any,
-    ) -> None:
-        """Deletes the checkpoint of the step that begins: it was left by a run that ended."""
-        folder = checkpoint_of(str(args.output_dir), state.global_step + 1)
-        if args.should_save and folder.is_dir():
-            shutil.rmtree(folder)
-
-    def on_save(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **_: Any,
-    ) -> None:
-        folder = checkpoint_of(str(args.output_dir), state.global_step)
-        weights = None
-        if moves_reference(args):  # every process takes part where it is sharded
-            reference = cast(ReferenceOwner, self.trainer).ref_model
-            weights = self.trainer.accelerator.get_state_dict(reference)
-        self.trainer.accelerator.wait_for_everyone()  # each has written its random state
-        with raised_everywhere():
-            if args.should_save:
-                if weights is not None:
-                    torch.save(weights, folder / REFERENCE)
-                files = [*files_of(folder), *self.others()]
-                resumes = not args.save_only_model
-                write_manifest(
-                    folder, files, processes=args.world_size, resumes=resumes
-                )
-                rotate(folder, self.limit, state.best_model_checkpoint)
-
-
-def moves_reference(args: TrainingArguments) -> bool:
-    """Whether the reference model follows the model that is trained."""
-    return bool(getattr(args, "sync_ref_model", False))
-
-
-def load_reference(trainer: SavingTrainer, checkpoint: Path) -> None:
-    """Gives a trainer the reference model of a checkpoint, if it moves.
-
-    Raises:
-        ValueError: the checkpoint has none.
-    """
-    if not moves_reference(trainer.args):
-        return
-    path = checkpoint / REFERENCE
-    if not path.is_file():
-        raise ValueError(
-            "want reference_model.pt in a checkpoint of a run with sync_ref_model, got "
-            f"none in {str(checkpoint)!r}; resume with the settings of that run"
-        )
-    weights = torch.load(path, map_location="cpu", weights_only=True)
-    load_whole(cast(ReferenceOwner, trainer).ref_model, weights, trainer.accelerator)
 
 
 def credited_by(args: TurnGRPOConfig, plans: Sequence[GamePlan]) -> dict[str, Any]:
@@ -362,41 +196,3 @@ class CheckpointFiles:
             trainer.reference_memo.load(folder, trainer.accelerator.device)
         if trainer.async_player is not None:
             trainer.async_player.load(folder)
-
-
-def whole_checkpoint(folder: Path, checkpoint: Any) -> str | None:
-    """The checkpoint that training resumes from, if any.
-
-    Args:
-        folder: the run folder.
-        checkpoint: a checkpoint, True for the newest valid one, or None.
-
-    Raises:
-        ValueError: the checkpoint is not as it was written or has weights that are not finite, or
-            there is none.
-    """
-    if checkpoint is True:
-        newest = newest_checkpoint(folder)
-        skipped = "; ".join(newest.skipped) or "none was written"
-        if newest.checkpoint is None:
-            raise ValueError(
-                f"want a valid checkpoint in {str(folder)!r}: {skipped}; train without "
-                "resume_from_checkpoint"
-            )
-        if (reason := weights_fault(newest.checkpoint)) is not None:
-            raise ValueError(
-                f"want finite weights in {str(newest.checkpoint)!r}, but {reason}; train from an "
-                f"earlier checkpoint with {ADVICE}"
-            )
-        if newest.skipped:
-            warnings.warn(f"skipped {skipped}", stacklevel=3)
-        return str(newest.checkpoint)
-    if not checkpoint:
-        return None
-    reason = fault(Path(checkpoint))
-    if reason is not None:
-        raise ValueError(
-            f"want a whole checkpoint, got {checkpoint!r}: {reason}; resume from an "
-            "earlier one"
-        )
-    return str(checkpoint)

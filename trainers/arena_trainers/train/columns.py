@@ -5,7 +5,7 @@ This module imports neither TRL nor torch.
 
 import difflib
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -16,10 +16,10 @@ from arena_credit.batch import INT_COLUMNS
 from arena_envs.game import AnyState
 from arena_envs.registry import imported
 from arena_trainers.lm.models import check_reward_model
-from arena_trainers.rewards import Part
+from arena_trainers.rewards import Call, Part, reads_calls
 from arena_wrappers.records import Episode, Turn
 
-ColumnFunction = Callable[..., float]  # of episode, turn and state
+ColumnFunction = Callable[..., Any]  # of episode, turn and state, or of calls
 SUPPLIED = ("value", "action_value", "stratum")  # and parts of the reward
 
 
@@ -144,18 +144,50 @@ def supplied_by(
     values: dict[str, float] = {}
     for name, function in functions.items():
         extra_arguments = (game,) if isinstance(function, Part) else ()
-        value, is_int = (
-            function(episode, turn, state, *extra_arguments),
-            name in INT_COLUMNS,
-        )
-        if not _fits(value, is_int):
-            form = "an integer of 64 bits" if is_int else "a finite number"
-            raise ValueError(
-                f"want {form} from columns[{name!r}], got {value!r} for turn "
-                f"{turn.index} of seat {turn.seat} in an episode of seed {episode.seed}"
-            )
-        values[name] = int(value) if is_int else float(value)
+        value = function(episode, turn, state, *extra_arguments)
+        values[name] = _number(name, value, episode, turn)
     return values
+
+
+def pays_calls(function: object) -> bool:
+    """Whether a column has a value of its own for each call of a turn; what names it has none."""
+    if isinstance(function, Part):
+        return reads_calls(function.function)
+    return callable(function) and reads_calls(function)
+
+
+def supplied_by_calls(
+    functions: Mapping[str, ColumnFunction], calls: Sequence[Call]
+) -> list[dict[str, float]]:
+    """Values of the functions that `pays_calls`, by column, for each call.
+
+    Raises:
+        ValueError: not one value for each call; or as for `supplied_by`.
+    """
+    supplied: list[dict[str, float]] = [{} for _ in calls]
+    for name, function in functions.items() if calls else ():
+        ask = function.of_calls if isinstance(function, Part) else function
+        values = list(ask(calls))
+        if len(values) != len(calls):
+            raise ValueError(
+                f"want a value for each of {len(calls)} calls from columns[{name!r}], got "
+                f"{len(values)}; return a list as long as `calls`"
+            )
+        for call, value, columns in zip(calls, values, supplied, strict=True):
+            columns[name] = _number(name, value, call.episode, call.turn)
+    return supplied
+
+
+def _number(name: str, value: Any, episode: Episode, turn: Turn) -> float:
+    """A function's value, which fits its column."""
+    is_int = name in INT_COLUMNS
+    if not _fits(value, is_int):
+        form = "an integer of 64 bits" if is_int else "a finite number"
+        raise ValueError(
+            f"want {form} from columns[{name!r}], got {value!r} for turn "
+            f"{turn.index} of seat {turn.seat} in an episode of seed {episode.seed}"
+        )
+    return int(value) if is_int else float(value)
 
 
 def _fits(value: Any, is_int: bool) -> bool:

@@ -15,14 +15,16 @@ import numpy as np
 import arena_credit as credit
 from arena_envs import GameEnv
 from arena_envs.game import AnyGame, bounds_of
-from arena_trainers.rewards import NUM_TRIED, Part, parts_of
+from arena_trainers.rewards import NUM_TRIED, Part, calls_of, parts_of
 from arena_trainers.train.columns import (
     SUPPLIED,
     Supplier,
     check_functions,
     functions_of,
     part_of,
+    pays_calls,
     supplied_by,
+    supplied_by_calls,
 )
 from arena_trainers.train.credit_columns import PROVIDED, check_credit_columns
 from arena_trainers.train.critics.registry import critic_facts
@@ -32,10 +34,11 @@ from arena_trainers.train.estimator import (
     estimate_credit,
     part_weights,
 )
-from arena_trainers.train.records import PARTS, TurnRecord, turn_batch
+from arena_trainers.train.records import PARTS, TurnRecord
 from arena_trainers.train.return_bounds import check_bounds
 from arena_trainers.train.settings import SelfPlay
 from arena_trainers.train.together import check_together
+from arena_trainers.train.turn_batches import turn_batch
 from arena_trainers.trial import trial
 from arena_wrappers import PromptWrapper, play
 from arena_wrappers.play import turn_states
@@ -117,10 +120,14 @@ def try_functions(
         for turn, state in islice(pairs, NUM_TRIED):
             for name, function in called.items():
                 with trial(*_column_name(name, function)):
-                    supplied_by({name: function}, episode, turn, state, game)
+                    if pays_calls(function):
+                        calls = calls_of(episode, turn, state, game)
+                        supplied_by_calls({name: function}, calls)
+                    else:
+                        supplied_by({name: function}, episode, turn, state, game)
 
 
-def _column_name(name: str, function: Any) -> tuple[str, str]:
+def _column_name(name: str, function: Supplier) -> tuple[str, str]:
     """A column's function as an error names it, and what it has to be."""
     if isinstance(function, Part):
         option = f"rewards[{function.name!r}]"

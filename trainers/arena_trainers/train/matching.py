@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from accelerate import Accelerator
 from accelerate.utils import gather_object
 
 from arena_trainers.lm.backends.cached import CachedBackend
@@ -72,7 +73,7 @@ class Matching:
         self,
         games: PreparedGames,
         args: TurnGRPOConfig,
-        accelerator: Any,
+        accelerator: Accelerator,
         learner: LMPolicy,
         clock: Clock,
         agent: Callable[[Policy], Policy] | None = None,

@@ -91,7 +91,7 @@ sampled, and `num_tokens` counts these and the prompts' since the start.
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +100,8 @@ from arena_credit import Credit, PoolReport, TurnBatch
 from arena_credit.batch import Floats
 from arena_credit.pools import ZERO
 from arena_trainers.matchmaking import SELF
-from arena_trainers.train.records import PARTS, row_numbers
+from arena_trainers.train.records import PARTS
+from arena_trainers.train.turn_batches import row_numbers
 from arena_wrappers import Episode
 
 
@@ -283,12 +284,13 @@ def _pool_metrics(report: PoolReport, game: int, seat: int) -> tuple[float, floa
     )
 
 
-def advantage_by_turn(turns: TurnBatch, advantage: Any) -> Any:
+def advantage_by_turn(turns: TurnBatch, advantage: Floats) -> Floats:
     """float64[N]: each turn's advantage, or the mean over its tokens."""
     if len(advantage) == len(turns.reward) or turns.num_tokens is None:
         return advantage
     starts = np.cumsum(turns.num_tokens) - turns.num_tokens
-    return np.add.reduceat(advantage, starts) / turns.num_tokens
+    means: Floats = np.add.reduceat(advantage, starts) / turns.num_tokens
+    return means
 
 
 def flat_groups(batch: TurnBatch) -> NDArray[np.bool_]:

@@ -13,8 +13,8 @@ from arena_trainers.engines.protocols import WeightSender
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.clock import Clock
 from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.played import SelectedTurns
 from arena_trainers.train.prepared import PreparedGames
-from arena_trainers.train.records import SelectedTurns
 from arena_trainers.train.rollout.player import RolloutPlayer
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.reference_memo import ReferenceMemo
@@ -228,6 +228,7 @@ class CriticLoop(NormalisedLoop, LatestPlay, RowFormat, Protocol):
 
     last_turns: TurnBatch
     last_credit: Credit
+    agent: Callable[[Policy], Policy] | None
 
     @property
     def forward(self) -> HeadScorer:

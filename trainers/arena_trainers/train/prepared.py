@@ -11,20 +11,15 @@ from arena_trainers.lm.shared_base import share_base
 from arena_trainers.losses import check_term, terms_of
 from arena_trainers.matchmaking import Matchmaker
 from arena_trainers.rewards import parts_of
+from arena_trainers.train.assigners import curriculum_of, matchmaker_of
 from arena_trainers.train.columns import Supplier
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.credit_check import check_credit
 from arena_trainers.train.critics.exact import check_exact_opponents
 from arena_trainers.train.critics.exact_check import check_reply_probs
 from arena_trainers.train.critics.registry import critic_facts
-from arena_trainers.train.games import (
-    GamePlan,
-    check_used,
-    curriculum_of,
-    matchmaker_of,
-    numbered_names,
-    opponents,
-)
+from arena_trainers.train.games import GamePlan, check_used, numbered_names
+from arena_trainers.train.opponents import opponents
 from arena_trainers.trial import trial
 from arena_wrappers import Branching, EpisodePlan, Policy
 from arena_wrappers.policies import without_noise
@@ -120,7 +115,8 @@ def prepare_games(
         raise ValueError(f"want columns as a mapping from names, got {columns!r:.200}")
     columns = {**columns, **parts_of(args.rewards)}
     read_columns = check_credit(args, [plan.game for plan in plans], columns)
-    read_columns = (*read_columns, *critic_facts(args.critic).reads_of(read_columns))
+    facts = critic_facts(args.critic)
+    read_columns = (*read_columns, *facts.reads_of(read_columns, args.critic_args))
     if "reply_probs" in read_columns:
         check_reply_probs(args, plans)
     matchmaker = matchmaker_of(args, plans)

@@ -1,12 +1,7 @@
-"""Turns as training sees them: records that all processes share, turn batch, training rows.
+"""A learner's turns as all processes know them: a `TurnRecord` of each, from its episode.
 
-| step | from | to |
-|---|---|---|
-| `turn_records` | episodes of a process | `TurnRecord` of each turn of a seat that learns |
-| `turn_batch` | records of all processes | the `TurnBatch` that credit reads |
-| `training_rows` | records and advantages of a process | `TrainingRow`, one training sequence each |
-
-Users' functions and reward models supply further columns of the batch (`Supplier`).
+`turn_batches` makes the columns that credit reads of the records of all processes, and `rows` the
+training sequences of this one.
 
 This module imports neither TRL nor torch.
 """
@@ -16,25 +11,26 @@ from collections.abc import (
     Callable,
     Collection,
     Hashable,
-    Iterable,
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_credit import TurnBatch
-from arena_credit.batch import INT_COLUMNS
-from arena_credit.pools import number_rows
-from arena_envs.game import (
-    AnyGame,
-    AnyState,
+from arena_envs.game import AnyGame, AnyState
+from arena_trainers.matchmaking import SELF
+from arena_trainers.rewards import Call, calls_of
+from arena_trainers.train.columns import (
+    ColumnFunction,
+    part_of,
+    pays_calls,
+    supplied_by,
+    supplied_by_calls,
 )
-from arena_trainers.matchmaking import SELF, Seats
-from arena_trainers.train.columns import SUPPLIED, ColumnFunction, part_of, supplied_by
 from arena_wrappers.play import Branching, final_state, turn_states
 from arena_wrappers.records import Episode, Turn
 
@@ -44,7 +40,7 @@ class TurnRecord(NamedTuple):
 
     The process that played it finds the turn itself, with its prompt and its tokens, at
     `episodes[record.episode].turns[record.place]`. A turn of several generations has a record for
-    each: to credit, they are turns of their own, and the last of them is paid.
+    each: to credit, they are turns of their own. The last of them is paid what the turn is.
     """
 
     game: int
@@ -80,65 +76,14 @@ class TurnRecord(NamedTuple):
     role: str = ""  # of the generation
 
 
-RecordsByProcess = list[list[TurnRecord]]  # the records of each process
-
-
-@dataclass
-class PlayedBatch:
-    """A generation batch that this process played.
-
-    Attributes:
-        starts: rows of the data set, with the tasks of the curriculum.
-        episodes: one for each start, or a tree.
-        games: index of the game of each episode.
-        seats: who played each seat of each episode.
-        first_episodes: the episodes before any were played again, for the metrics.
-        number: of the generation batch; 0 in evaluations.
-        trains: whether the batch is trained.
-    """
-
-    starts: Sequence[Mapping[str, Any]]
-    episodes: list[Episode]
-    games: list[int]
-    seats: list[Seats]
-    first_episodes: list[Episode]
-    number: int
-    trains: bool
-
-
-class SelectedTurns(NamedTuple):
-    """The turns that are trained, of seats that learn.
-
-    Attributes:
-        shares: the records of each process.
-        rank: index of this process.
-        metrics: of the selection: shares of flat and of dropped groups, of trained trajectories,
-            of invalid replies that were left out, and of turns that reward models compare.
-    """
-
-    shares: RecordsByProcess
-    rank: int
-    metrics: Mapping[str, float]
-
-    @property
-    def records(self) -> list[TurnRecord]:
-        """The records of this process."""
-        return self.shares[self.rank]
-
-    @property
-    def rows(self) -> range:
-        """The place of this process's records in the global batch."""
-        return rows_of_process(self.shares, self.rank)
-
-
-T = TypeVar("T")
-
 # for the tokens of a reply, by the ids of prompt and reply, and its text: 0 for reasoning, else 1
 SpanFunction = Callable[[Sequence[int], Sequence[int], str], Sequence[int]]
 
 PARTS = ("game", "format")  # of the reward, as `PromptWrapper` pays them
 # columns that need the state before a turn
-OF_STATES = frozenset({"state_key", "action", "value", "features", "reply_probs"})
+OF_STATES = frozenset(
+    {"state_key", "action", "value", "features", "features.all", "reply_probs"}
+)
 
 
 def turn_records(
@@ -164,7 +109,7 @@ def turn_records(
         rules: the games; read if `columns` or `functions` need states.
         columns: the optional columns that are wanted; `features` are the critic's inputs.
         functions: functions that supply columns, by column. Each is called with an episode,
-            one of its turns, and the state before that turn.
+            one of its turns, and the state before that turn, or once with all calls.
         branching: where episodes branched, if they did.
         spans: gives the token column `span`; without it all tokens have 1.
 
@@ -173,6 +118,9 @@ def turn_records(
             integer for a column of integers.
     """
     functions = functions or {}
+    of_calls = {name: f for name, f in functions.items() if pays_calls(f)}
+    of_turns = {name: f for name, f in functions.items() if name not in of_calls}
+    calls: list[Call] = []  # of `records`, where `of_calls` ask for them
     reads_states = bool(functions) or not OF_STATES.isdisjoint(columns)
     records: list[TurnRecord] = []
     for number, (episode, game, policies) in enumerate(
@@ -182,18 +130,17 @@ def turn_records(
         first = len(records)
         last_places = {turn.seat: place for place, turn in enumerate(episode.turns)}
         opponents = [other_seats(policies, seat) for seat in range(len(policies))]
-        extra_calls = [0] * len(
-            policies
-        )  # generations of each seat beyond one per turn
+        # generations of each seat beyond one per turn
+        extra_calls = [0] * len(policies)
         for place, turn in enumerate(episode.turns):
             seat = turn.seat
             turn_number = turn.index + extra_calls[seat]
-            calls = _spoken_calls(turn)
-            extra_calls[seat] += len(calls) - 1
+            spoken = _spoken_calls(turn)
+            extra_calls[seat] += len(spoken) - 1
             is_of_parent = place < (episode.branch or 0)
             if is_of_parent or policies[seat] != SELF:
                 continue
-            if not calls:
+            if not spoken:
                 _pay_before(records, number, place, episode, branching)
                 continue
             is_last = place == last_places[seat]
@@ -218,14 +165,25 @@ def turn_records(
                     _with_columns(record, turn, state, game_rules, columns)
                     for record in new
                 ]
-            if functions:
-                values = supplied_by(functions, episode, turn, state, game_rules)
+            if of_calls:
+                all_calls = calls_of(episode, turn, state, game_rules)
+                calls += [all_calls[max(record.call, 0)] for record in new]
+            if of_turns:
+                values = supplied_by(of_turns, episode, turn, state, game_rules)
                 # the last call of a turn gets its reward
                 new[:-1] = [with_supplied(r, without_rewards(values)) for r in new[:-1]]
                 new[-1] = with_supplied(new[-1], values)
             records += new
-        if "features" in columns:
-            records[first:] = _with_end_features(records[first:], episode, rules[game])
+        if not {"features", "features.all"}.isdisjoint(columns):
+            records[first:] = _with_end_features(
+                records[first:], episode, rules[game], "features.all" in columns
+            )
+    if of_calls:
+        supplied = supplied_by_calls(of_calls, calls)
+        records = [
+            with_supplied(record, values)
+            for record, values in zip(records, supplied, strict=True)
+        ]
     return records
 
 
@@ -248,6 +206,8 @@ def _with_columns(
     record = _with_state(record, turn, game, state)
     if "features" in columns:
         record = record._replace(features=game.features(state, turn.seat))
+    if "features.all" in columns:
+        record = record._replace(features=features_of_all(game, state))
     if "reply_probs" in columns:
         record = record._replace(legal=tuple(game.legal_actions(state)))
     return record
@@ -395,6 +355,15 @@ def _with_state(
     )
 
 
+def num_turns(records: Sequence[TurnRecord]) -> int:
+    """How many turns have these records, which stand call by call within a turn."""
+    num = len(records)
+    for record, following in pairwise(records):
+        places = [(r.seed, r.episode, r.place) for r in (record, following)]
+        num -= places[0] == places[1] and record.call < following.call
+    return num
+
+
 def without_rewards(values: Mapping[str, float]) -> dict[str, float]:
     """The columns of a turn without parts of the reward, which its last call gets."""
     return {name: value for name, value in values.items() if part_of(name) is None}
@@ -407,25 +376,30 @@ def with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord
     return record._replace(rewards={**record.rewards, **parts}, supplied=supplied)
 
 
+def features_of_all(game: AnyGame, state: AnyState) -> NDArray[np.float32]:
+    """float32: the features of each seat, one after the other."""
+    return np.concatenate(
+        [game.features(state, seat) for seat in range(game.num_players)]
+    )
+
+
 def _with_end_features(
-    records: Sequence[TurnRecord], episode: Episode, game: AnyGame
+    records: Sequence[TurnRecord], episode: Episode, game: AnyGame, sees_all: bool
 ) -> list[TurnRecord]:
-    """The records of an episode with the seats' features at its end, where it is truncated."""
+    """The records of an episode with the features at its end, where it is truncated."""
     if not any(record.truncated for record in records):
         return list(records)
-    end = final_state(episode, game)
-    return [
-        record._replace(next_features=game.features(end, record.seat))
-        if record.truncated
-        else record
-        for record in records
-    ]
-
-
-def per_episode(episodes: Sequence[Episode], values: Sequence[T]) -> list[T]:
-    """The value of each episode's plan; an episode that branched has its parent's."""
-    plans = np.cumsum([episode.parent is None for episode in episodes]) - 1
-    return [values[plan] for plan in plans]
+    end, with_end = final_state(episode, game), []
+    for record in records:
+        if record.truncated:
+            features = (
+                features_of_all(game, end)
+                if sees_all
+                else game.features(end, record.seat)
+            )
+            record = record._replace(next_features=features)
+        with_end.append(record)
+    return with_end
 
 
 def other_seats(seats: Sequence[str], seat: int) -> tuple[str, ...]:
@@ -458,129 +432,3 @@ def _token_columns(
             else spans(turn.prompt_ids or (), token_ids, turn.reply)
         )
     return columns_by_name
-
-
-def turn_batch(
-    shares: Sequence[Sequence[TurnRecord]],
-    weights: Mapping[str, float],
-    game_names: Sequence[str],
-    columns: Collection[str] = (),
-    teams: Sequence[Sequence[int]] | None = None,
-) -> TurnBatch:
-    """The global batch: the turns of all processes, in the order of the processes.
-
-    Its `rewards` hold each part of the reward times its weight, so that they add up to
-    `reward`. A part of weight 0 is not paid: `rewards` holds it unweighted, for estimators
-    that read it.
-
-    Args:
-        shares: the records of each process.
-        weights: of the reward parts; 1 where none is given.
-        game_names: names of the games, by index.
-        columns: the optional columns that are wanted. States, actions and opponents are
-            numbered in the order in which they first occur; equal numbers mean equal ones.
-        teams: team of each seat, by index of the game; without it there is no column
-            `team`.
-    """
-    turns = [record for share in shares for record in share]
-    part_names = {
-        c.removeprefix("rewards.") for c in columns if c.startswith("rewards.")
-    }
-    names = sorted(part_names.union(PARTS, *(turn.rewards for turn in turns)))
-    parts, reward = {}, np.zeros(len(turns))
-    for name in names:
-        part = np.array([turn.rewards.get(name, 0.0) for turn in turns])
-        weight = weights.get(name, 1.0)
-        parts[name] = weight * part if weight else part
-        reward += weight * part
-    starts = np.array([(turn.game, turn.seed) for turn in turns], np.int64)
-    ranks = np.repeat(np.arange(len(shares)), [len(share) for share in shares])
-    episodes = np.stack([ranks, _integers(turn.episode for turn in turns)], axis=1)
-    return TurnBatch(
-        reward=reward,
-        game=_integers(turn.game for turn in turns),
-        episode=row_numbers(episodes),
-        seat=_integers(turn.seat for turn in turns),
-        turn=_integers(turn.turn for turn in turns),
-        group=row_numbers(starts),
-        rewards=parts,
-        terminated=np.array([turn.terminated for turn in turns], bool),
-        truncated=np.array([turn.truncated for turn in turns], bool),
-        num_tokens=_integers(turn.num_tokens for turn in turns),
-        row_length=_integers(turn.row_length for turn in turns),
-        game_names=tuple(game_names),
-        team=None if teams is None else _integers(teams[t.game][t.seat] for t in turns),
-        **_optional_columns(turns, columns),
-        **(_tree_columns(turns, episodes) if "parent" in columns else {}),
-    )
-
-
-def rows_of_process(shares: Sequence[Sequence[TurnRecord]], rank: int) -> range:
-    """The place of a process's turns in the global batch of `turn_batch`."""
-    first = sum(len(share) for share in shares[:rank])
-    return range(first, first + len(shares[rank]))
-
-
-def _tree_columns(
-    turns: Sequence[TurnRecord], episodes: NDArray[np.int64]
-) -> dict[str, Any]:
-    """Columns `parent`, numbered as `episode`, `branch` (-1 for none), and `unselected`."""
-    number_of = dict(
-        zip(map(tuple, episodes.tolist()), row_numbers(episodes).tolist(), strict=True)
-    )
-    ranks = episodes[:, 0].tolist()
-    pairs = [(rank, turn.parent) for rank, turn in zip(ranks, turns, strict=True)]
-    return {
-        "parent": _integers(number_of.get(pair, -1) for pair in pairs),
-        "branch": _integers(turn.branch for turn in turns),
-        "unselected": np.array([turn.unselected for turn in turns], bool),
-    }
-
-
-def _optional_columns(
-    turns: Sequence[TurnRecord], columns: Collection[str]
-) -> dict[str, Any]:
-    optional: dict[str, Any] = {}
-    if "state_key" in columns:
-        optional["state_key"] = ranks((t.game, t.seat, t.state) for t in turns)
-    if "action" in columns:
-        optional["action"] = ranks((t.game, t.action) for t in turns)
-    if "opponent" in columns:
-        optional["opponent"] = ranks(t.opponent for t in turns)
-    if "role" in columns:
-        optional["role"] = ranks(t.role for t in turns)
-    for name in SUPPLIED:
-        supplied = [(turn.supplied or {}).get(name) for turn in turns]
-        if name in columns and None not in supplied:  # else a critic's
-            optional[name] = np.array(
-                supplied, np.int64 if name in INT_COLUMNS else float
-            )
-    tokens = [c.removeprefix("tokens.") for c in columns if c.startswith("tokens.")]
-    if tokens := [name for name in tokens if name != "value"]:  # a critic's
-        optional["tokens"] = {
-            name: np.array([x for t in turns for x in (t.tokens or {})[name]], float)
-            for name in tokens
-        }
-        span = optional["tokens"].get("span")
-        if span is not None and span.all():  # nobody reasons: one column of surprise
-            del optional["tokens"]["span"]
-    return optional
-
-
-def ranks(keys: Iterable[Hashable]) -> NDArray[np.int64]:
-    """int64[N]: equal numbers for equal keys, in the order of their first occurrence."""
-    numbers: dict[Hashable, int] = {}
-    return _integers(numbers.setdefault(key, len(numbers)) for key in keys)
-
-
-def _integers(values: Iterable[int]) -> NDArray[np.int64]:
-    return np.fromiter(values, np.int64)
-
-
-def row_numbers(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64[N]: the rank of each row of `keys`, int64[N, 2], among the distinct ones.
-
-    As the inverse of `np.unique(keys, axis=0)`, in a tenth of its time.
-    """
-    columns = keys.reshape(-1, 2).T
-    return number_rows([*columns], columns.shape[1])[0]

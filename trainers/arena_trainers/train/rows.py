@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_credit import TurnBatch
-from arena_trainers.train.records import TurnRecord, row_numbers
+from arena_trainers.train.records import TurnRecord
+from arena_trainers.train.turn_batches import row_numbers
 from arena_wrappers.records import Episode
 
 # of TRL: every token weighs 1 / all tokens

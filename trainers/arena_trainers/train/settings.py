@@ -1,43 +1,24 @@
-"""Options that self-play adds to TRL's, and all checks of settings before training.
+"""`SelfPlay`: the options that self-play adds to TRL's, each with the check of its value.
 
-`TurnGRPOConfig` has them, and so has `Draft`, which is made before TRL is imported.
-
-Importing TRL takes seconds, so the fields that `TurnGRPOConfig` inherits are listed in
-`options.json`, together with the versions of TRL and transformers that they come from. Update the
-list with `python -m arena_trainers.train.config`; a test compares it with the installed TRL.
-
-An estimator is checked with them: its columns, options, parts of the reward, and bounds.
-
-This module imports neither TRL nor torch.
+`TurnGRPOConfig` has them, and so has `Draft`, which is made before TRL is imported. This module imports
+neither TRL nor torch.
 """
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Literal
 
-from arena_credit.by_name import (
-    with_options,
-)
-from arena_envs.game import (
-    check_int,
-    check_number,
-)
+from arena_credit.by_name import with_options
 from arena_envs.registry import split
 from arena_trainers.curricula import curricula
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.by_name import names_matchmaker
 from arena_trainers.options import (
-    Option,
     check_declared,
     option,
-    options_of,
     refuse_unknown,
     with_texts,
 )
@@ -49,60 +30,19 @@ from arena_trainers.train.critics.registry import (
     critics,
 )
 from arena_trainers.train.game_entries import check_opponents, expanded
+from arena_trainers.train.roles import check_roles
 from arena_trainers.train.rows import PER_TOKEN_LOSSES
 from arena_trainers.train.trl_options import TRLOptions
-from arena_wrappers import Branching, PromptOptions, RandomPolicy
-from arena_wrappers.policies.agents import agent_of
+from arena_wrappers import Branching, PromptOptions
 from arena_wrappers.prompts import DATE, PROMPT_OPTIONS
 
+# options of TRL's surrogate, with their defaults
 OF_SURROGATE = {
     "delta": None,
     "top_entropy_quantile": 1.0,
     "off_policy_mask_threshold": None,
     "importance_sampling_level": "token",
-}  # options of TRL's surrogate, with their defaults
-
-
-def check_roles(roles: Mapping[Any, Any], update: Any, agent: str | None) -> None:
-    """Raises ValueError for learners or updates that do not fit."""
-    kinds = {type(key) for key in roles}
-    if kinds not in (set(), {str}, {int}) or (int in kinds and agent):
-        raise ValueError(
-            f"want roles of an agent, or seats without one, got {[*roles]}"
-        )
-    if agent is not None:
-        agent_of(agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
-    for key, options in roles.items():
-        fits = isinstance(options, Mapping) and not {"model", "lora_r"} <= {*options}
-        if not fits or not isinstance(options.get("model", ""), str):
-            raise ValueError(
-                f"want roles[{key!r}] as {{lora_r: 8}}, an adapter of the one base "
-                f"model, or as {{model: PATH}}, a whole model, got {options!r:.80}"
-            )
-        refuse_unknown(f"roles[{key!r}]", options, ROLE_OPTIONS)
-        for name, value in options.items():
-            if name == "lora_r":
-                check_int(f"roles[{key!r}] {name}", value, 1, 4096)
-            elif name != "model":
-                check_number(f"roles[{key!r}] {name}", value, 0)
-    match update:
-        case {"alternate": every}:
-            fits = type(every) is int and every > 0 and bool(roles)
-        case {"freeze": list(names)}:
-            fits = set(names) < {*roles}
-        case _:
-            fits = update == "joint" or (bool(roles) and update == "sequential")
-    if not fits:
-        role_names = str([*roles]) if roles else "(none: set roles)"
-        raise ValueError(
-            "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with "
-            f"some, but not all, of the roles {role_names}, got {update!r}"
-        )
-
-
-ROLE_OPTIONS = ("lora_r", "model", "learning_rate", "beta")
-LIST = Path(__file__).with_name("options.json")
-SOURCES = ("trl", "transformers")  # packages of the inherited fields
+}
 MAX_REPLY_TOKENS = 256  # if the settings give no limit
 BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 
@@ -465,13 +405,12 @@ class SelfPlay(TRLOptions):
     @property
     def reference_prompt(self) -> PromptOptions | None:
         """The prompts of the reference, if they are not those of training."""
-        reference = dict(self.reference or {})
-        instruction, prompt = (
-            reference.pop("instruction", ""),
-            reference.pop("prompt", {}),
-        )
-        kinds = [type(instruction), type(reference.pop("model", "")), type(prompt)]
-        if reference or kinds != [str, str, dict]:
+        options = dict(self.reference or {})
+        model = options.pop("model", "")
+        instruction = options.pop("instruction", "")
+        prompt = options.pop("prompt", {})
+        are_texts = isinstance(model, str) and isinstance(instruction, str)
+        if options or not are_texts or not isinstance(prompt, dict):
             raise ValueError(
                 "want reference as {model: PATH, instruction: TEXT, prompt: OPTIONS}, "
                 f"got {self.reference!r:.200}"
@@ -479,9 +418,9 @@ class SelfPlay(TRLOptions):
         if not instruction and not prompt:
             return None
         refuse_unknown("the prompt of reference", prompt, PROMPT_OPTIONS)
-        options = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
-        options["persona"] = " ".join(filter(None, (options["persona"], instruction)))
-        prompt_options = PromptOptions(**options)
+        values = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
+        values["persona"] = " ".join(filter(None, (values["persona"], instruction)))
+        prompt_options = PromptOptions(**values)
         if not prompt_options.is_of_state or self.on_invalid == "retry":
             raise ValueError(
                 "a reference with prompts of its own needs history='state', shuffle=0 and no "
@@ -636,42 +575,3 @@ class Draft(SelfPlay):
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"the draft has no option {name!r}")
-
-
-@cache
-def _list() -> Mapping[str, Any]:
-    content: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
-    return content
-
-
-def listed_options() -> dict[str, Option]:
-    """The fields of `TurnGRPOConfig`, those of TRL from the list, without importing TRL."""
-    listed = [
-        Option(
-            **{
-                **fields,
-                "types": tuple(fields["types"]),
-                "choices": tuple(fields["choices"]),
-            }
-        )
-        for fields in _list()["options"]
-    ]
-    return {listed_option.name: listed_option for listed_option in listed} | options_of(
-        SelfPlay
-    )
-
-
-def installed_versions() -> dict[str, str | None]:
-    """The installed versions of TRL and transformers; None if one is missing."""
-    versions: dict[str, str | None] = {}
-    for package in SOURCES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = None
-    return versions
-
-
-def is_of_installed_versions() -> bool:
-    """Whether the list was made with the installed versions."""
-    return dict(_list()["made_with"]) == installed_versions()

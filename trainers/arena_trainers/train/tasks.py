@@ -10,8 +10,8 @@ from accelerate.utils import gather_object
 
 from arena_trainers.curricula import Outcome, Task
 from arena_trainers.matchmaking import SELF, Seats
+from arena_trainers.train.assigners import is_constant
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.games import is_constant
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.state_files import read_owned
 from arena_wrappers import Episode

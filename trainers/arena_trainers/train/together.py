@@ -16,7 +16,7 @@ from arena_trainers.curricula import curricula
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.by_name import names_matchmaker
-from arena_trainers.train.columns import RewardColumn
+from arena_trainers.train.columns import RewardColumn, pays_calls
 from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.settings import SelfPlay
 
@@ -79,6 +79,11 @@ def _critic(setup: Setup) -> str | None:
     return None if name is None else f"critic {name!r}"
 
 
+def _reading_critic(setup: Setup) -> str | None:
+    """A critic that reads the model that learns."""
+    return _critic(setup) if critic_facts(setup.args.critic).reads_model else None
+
+
 def _current(setup: Setup) -> str | None:
     """A critic that reads the policy's probabilities of all actions."""
     name = setup.args.critic
@@ -87,7 +92,13 @@ def _current(setup: Setup) -> str | None:
 
 
 def _values(setup: Setup) -> str | None:
-    return next((f"columns {n!r}" for n in VALUES if n in setup.suppliers), None)
+    suppliers = setup.suppliers
+    for name in VALUES:
+        # what is named by a text is checked when it is imported
+        known = name in suppliers and not isinstance(suppliers[name], str)
+        if known and not pays_calls(suppliers[name]):
+            return f"columns {name!r}"
+    return None
 
 
 def _scores(setup: Setup) -> str | None:
@@ -113,6 +124,10 @@ def _whole(setup: Setup) -> str | None:
     return "a whole model for each role" if is_whole else None
 
 
+def _engine_of_roles(args: SelfPlay) -> str | None:
+    return "roles with use_vllm" if args.roles and args.use_vllm else None
+
+
 def _is(value: str) -> Callable[[Any], object]:
     return partial(operator.eq, value)
 
@@ -126,12 +141,13 @@ Feature = Callable[[Setup], str | None]
 FEATURES: dict[str, Feature] = {
     "agent": _agent,
     "roles": _option("roles", bool),
+    "roles_engine": lambda setup: _engine_of_roles(setup.args),
     "sequential": _option("update", _is("sequential"), "update sequential"),
     "matchmaker": _matchmaker,
     "snapshots": _snapshots,
     "taught": _taught,
     "teacher": _teacher,
-    "critic": _critic,
+    "reading_critic": _reading_critic,
     "exact": lambda setup: _critic(setup) if setup.args.critic == "exact" else None,
     "current": _current,
     "values": _values,
@@ -163,17 +179,18 @@ class Clash(NamedTuple):
 
 FROZEN = "the reference is the model before training, which does not change"
 CLASHES = (
-    Clash("agent", "critic", f"its values are of whole turns, and {CALLS}"),
+    Clash("agent", "exact", f"its values are of whole turns, and {CALLS}"),
+    Clash("agent", "current", f"its values are of moves, and {CALLS}"),
     Clash("agent", "values", f"values are of whole turns, and {CALLS}"),
     Clash("agent", "scores", f"scores are of whole turns, and {CALLS}"),
     Clash("agent", "branch", f"trees have a branch for each turn, and {CALLS}"),
     Clash("agent", "teacher", f"it names the move of a turn, and {CALLS}"),
     Clash("agent", "reference_prompt", f"it reads the prompts of turns, and {CALLS}"),
     Clash("agent", "trajectory", "calls of models have prompts of their own"),
-    Clash("roles", "critic", "its values are of one model"),
+    Clash("roles", "reading_critic", "it reads one model"),
     Clash("roles", "reference", OWN_MODELS),
     Clash("roles", "best", OWN_MODELS),
-    Clash("roles", "matchmaker", "it seats one learner"),
+    Clash("roles_engine", "snapshots", "an engine holds one adapter of each name"),
     Clash("adapter", "moving_reference", FROZEN),
     Clash("roles", "moving_reference", FROZEN),
     Clash("whole", "compiled", "it has not been tested with it"),

@@ -41,7 +41,7 @@ interface:
 
 `arena_trainers.train.metrics` explains the metrics that are logged besides those of TRL's loss.
 
-docs/trainer.md describes the parts, and several learners.
+The modules of this folder describe the parts; `learners` several learners.
 """
 
 import gc
@@ -73,26 +73,21 @@ from arena_trainers.lm.backends.forward_pass import evaluating
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.advantages import BatchCredit
-from arena_trainers.train.checkpoint import CheckpointFiles, whole_checkpoint
+from arena_trainers.train.checkpoint import CheckpointFiles
 from arena_trainers.train.clock import Clock, Meter, TimedBackend
 from arena_trainers.train.columns import Supplier
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics.make import make_critic
 from arena_trainers.train.critics.tokens import TokenCritic
 from arena_trainers.train.finite_steps import FiniteSteps
-from arena_trainers.train.games import check_replies, episode_starts
-from arena_trainers.train.learners import (
-    KLTerm,
-    Learners,
-    WholeLearners,
-    learner_starts,
-)
+from arena_trainers.train.learners import KLTerm, Learners, learner_starts
 from arena_trainers.train.losses.averages import rows_factor
 from arena_trainers.train.losses.terms import LossTerms
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import metrics, tally
+from arena_trainers.train.opponents import check_replies
+from arena_trainers.train.played import PlayedBatch, SelectedTurns
 from arena_trainers.train.prepared import PreparedGames, prepare_games
-from arena_trainers.train.records import PlayedBatch, SelectedTurns
 from arena_trainers.train.rollout.asynchronous import AsyncPlayer
 from arena_trainers.train.rollout.filters import Filter
 from arena_trainers.train.rollout.player import RolloutPlayer
@@ -109,16 +104,19 @@ from arena_trainers.train.rows import (
     with_placeholder_rows,
 )
 from arena_trainers.train.score.forward import Forward
-from arena_trainers.train.score.reference import (
+from arena_trainers.train.score.reference_memo import ReferenceMemo
+from arena_trainers.train.score.reference_model import (
     check_vocabulary,
     make_reference,
     reference_folder,
 )
-from arena_trainers.train.score.reference_memo import ReferenceMemo
 from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import row_tensors
+from arena_trainers.train.starts import episode_starts
 from arena_trainers.train.tasks import Tasks
 from arena_trainers.train.together import check_together
+from arena_trainers.train.whole_checkpoints import whole_checkpoint
+from arena_trainers.train.whole_learners import WholeLearners
 from arena_wrappers import Episode, Policy
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import find_reply_format
@@ -157,11 +155,17 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         policy: the model that learns, as a policy.
         clock: counts from the start of `train`.
         reference_memo: knows the reference's log-probabilities of rows that come again.
-        shards: knows where the weights are; `forward` runs rows; `saved` writes checkpoints.
-        player: plays generation batches, `ahead` has them played beside training; `matching` seats the starts, `tasks` chooses games.
+        sharded_weights: knows where the weights are.
+        forward: runs rows.
+        checkpoint_files: writes and reads checkpoints.
+        matching: seats the starts.
+        tasks: chooses the games of starts.
+        player: plays generation batches.
+        async_player: has them played beside training, if `args.asynchronous` says so.
         learners: those of `args.roles`, if there are several.
         filter: chooses what is trained.
-        terms: the terms that `losses` adds to the loss; `tokens` the critic that does, if there is one.
+        terms: the terms that `losses` adds to the loss.
+        tokens: the critic that adds its own, if there is one.
         credit: gives the turns their credit, with a critic if there is one.
         last_played: this process's latest generation batch.
         last_selected: its turns that are trained.
@@ -322,8 +326,16 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         """Makes what plays from the policy that learns; one player for several learners."""
         if self.learners is None:
             return self.agent
-        player = self.learners.player(self.policy, self.clock, self.agent)
-        return lambda _: player
+        learners = self.learners
+        player = learners.player(self.policy, self.clock, self.agent)
+
+        def player_of(model: Policy) -> Policy:
+            """The learners, or those of a snapshot."""
+            if model is self.policy:
+                return player
+            return learners.player(model, self.clock, self.agent)  # type: ignore[arg-type] # a snapshot
+
+        return player_of
 
     def _learner(self) -> LMPolicy:
         return LMPolicy(

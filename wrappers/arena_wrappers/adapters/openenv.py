@@ -1,7 +1,7 @@
 """OpenEnv: a game behind a server. `arena serve openenv GAME` starts it."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from string import Template
@@ -68,7 +68,7 @@ class Served(Environment):  # type: ignore[misc]
         game: id of a game.
         seat: the client's seat, `"random"` for one drawn in each episode, or None for all.
         opponents: with a seat: a policy or its string, or one per other seat.
-        reply_format: see `arena_wrappers.prompts.formats`.
+        prompt: options of prompts, as of `SeatSession`.
         **params: parameters for `arena_envs.make`.
 
     Raises:
@@ -82,17 +82,17 @@ class Served(Environment):  # type: ignore[misc]
         game: str,
         seat: SeatChoice | None = None,
         opponents: Opponents = "random",
-        reply_format: str = "answer",
+        prompt: Mapping[str, Any] | None = None,
         **params: Any,
     ) -> None:
         super().__init__()
-        prompt = {"reply_format": reply_format}
+        prompt = {"reply_format": "answer", **(prompt or {})}
         seat_of_client: Any = "all" if seat is None else seat
         others = () if seat is None else opponents
         self._session = SeatSession(
             game, seat_of_client, others, prompt=prompt, **params
         )
-        self._wrap = find_reply_format(reply_format).wrap
+        self._wrap = find_reply_format(prompt["reply_format"]).wrap
         self._state = State()
 
     def reset(
@@ -146,7 +146,7 @@ def environment_maker(
     game: str,
     seat: SeatChoice | None = None,
     opponents: Opponents = "random",
-    reply_format: str = "answer",
+    prompt: Mapping[str, Any] | None = None,
     **params: Any,
 ) -> Any:
     """A function that makes a `Served` of these arguments; bad ones raise here.
@@ -159,7 +159,7 @@ def environment_maker(
         opponent_list: Any = [opponents] if single else opponents
         shared = [SharedPolicy(opponent, MAX_SECONDS) for opponent in opponent_list]
         shared = shared[0] if single else shared
-    (make := partial(Served, game, seat, shared, reply_format, **params))()
+    (make := partial(Served, game, seat, shared, prompt, **params))()
     return make
 
 

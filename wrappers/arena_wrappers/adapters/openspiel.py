@@ -37,9 +37,8 @@ MAX_STATES = 10_000  # remembered at a time
 MAX_TOLD = 150  # states of a game whose tree the rules tell
 MAX_TREE = 20_000  # states of a game of a file
 FILE_GAMES = ("efg_game", "nfg_game")
-FILE_GAME = (
-    "efg_game"  # its strings tell all seats the information set of the one to move
-)
+# its strings tell all seats the information set of the one to move
+FILE_GAME = "efg_game"
 
 State = tuple[int, ...]  # all actions and chance outcomes so far
 

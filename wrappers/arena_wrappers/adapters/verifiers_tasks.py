@@ -6,13 +6,14 @@ credit run on them.
 
 import asyncio
 import math
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
 
-from arena_envs.game import AnyGame, of_split
+from arena_envs.game import AnyGame, check_number, of_split
 from arena_envs.games.questions import Task
 from arena_envs.registration import make_game
 from arena_wrappers.adapters import check_version
@@ -20,11 +21,18 @@ from arena_wrappers.adapters import check_version
 check_version("verifiers", "verifiers", "0.4", "0.5")
 
 import verifiers.v1 as vf  # noqa: E402
-from verifiers.v1.utils.loaders import taskset_class  # noqa: E402
+from verifiers.v1.envs.single_agent import SingleAgentEnv  # noqa: E402
+from verifiers.v1.utils.loaders import (  # noqa: E402
+    environment_class,
+    taskset_class,
+)
 
 MAX_TASKS = 10_000
 MAX_SCORES = 10_000  # that are remembered
 SOURCE = "arena_wrappers.adapters.verifiers_tasks:FromVerifiers"
+TURNS = "arena_wrappers.adapters.verifiers_turns:VerifiersTurns"
+
+T = TypeVar("T")
 
 
 class FromVerifiers:
@@ -39,6 +47,7 @@ class FromVerifiers:
         answer: field of the task's data with the right answer, which must score 1.
         reply: what a reward function reads as the reply; {answer} stands for the answer of the game.
         num: most tasks that are read, 2 to 10,000.
+        limit: seconds that the rewards of an answer may take.
         **config: fields of the taskset's config.
 
     Raises:
@@ -51,6 +60,7 @@ class FromVerifiers:
         answer: str = "answer",
         reply: str = "{answer}",
         num: int = 500,
+        limit: float = 60.0,
         **config: Any,
     ) -> None:
         if "{answer}" not in reply:
@@ -59,6 +69,9 @@ class FromVerifiers:
             )
         if not 2 <= num <= MAX_TASKS:
             raise ValueError(f"want num from 2 to {MAX_TASKS:,}, got {num}")
+        check_number("limit", limit, 0.001, 86_400.0)
+        self._limit = limit
+        check_installed(taskset)
         taskset_config = vf.taskset_config_type(taskset)(id=taskset, **config)
         self._taskset: Any = taskset_class(taskset)(taskset_config)
         self._answer, self._reply, self._num = answer, reply, num
@@ -109,29 +122,87 @@ class FromVerifiers:
             "message": {"role": "assistant", "content": text},
             "sampled": True,
         }
-        trace = vf.Trace(
-            task=vf.TraceTask(type=type(task).__name__, data=task.data),
-            agent=vf.AgentInfo(config=vf.AgentConfig(runtime=vf.SubprocessConfig())),
-            nodes=[user, assistant],
-        )
-        # in a thread, as the caller may be within an event loop
-        with ThreadPoolExecutor(1) as executor:
-            try:
-                executor.submit(asyncio.run, task.score(trace)).result()
-            except vf.TaskError:
-                return 0.0
-        reward = float(trace.reward)
-        # a reward that is no number counts as one whose function failed
-        return min(max(reward, 0.0), 1.0) if math.isfinite(reward) else 0.0
+        trace = new_trace(task, [user, assistant])
+        try:
+            within(
+                self._limit, lambda: task.score(trace), f"a reward for {answer!r:.80}"
+            )
+        except vf.TaskError:
+            return 0.0
+        return min(max(reward_of(trace), 0.0), 1.0)
+
+
+def check_installed(taskset: str) -> None:
+    """Raises ValueError if there is no such taskset."""
+    try:
+        taskset_class(taskset)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"want an installed taskset, got {taskset!r:.80}: {error}"
+        ) from error
+
+
+def new_trace(task: Any, nodes: Sequence[Any] = ()) -> Any:
+    """A trace of a task, with these messages."""
+    return vf.Trace(
+        task=vf.TraceTask(type=type(task).__name__, data=task.data),
+        agent=vf.AgentInfo(config=vf.AgentConfig(runtime=vf.SubprocessConfig())),
+        nodes=list(nodes),
+    )
+
+
+def reward_of(trace: Any) -> float:
+    """The sum of a trace's rewards; one that is no number counts as a function that failed: 0."""
+    reward = float(trace.reward)
+    return reward if math.isfinite(reward) else 0.0
+
+
+def within(seconds: float, run: Callable[[], Awaitable[T]], what: str) -> T:
+    """What a coroutine of others returns or raises, in a thread, as the caller may be in an event loop.
+
+    Raises:
+        TimeoutError: it takes longer. Its thread cannot be stopped, but does not keep the process alive.
+    """
+    results: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+
+    async def limited() -> T:
+        return await asyncio.wait_for(run(), seconds)
+
+    def work() -> None:
+        try:
+            results.put((asyncio.run(limited()), None))
+        except BaseException as error:
+            results.put((None, error))
+
+    Thread(target=work, daemon=True).start()
+    problem = (
+        f"want {what} within {seconds:g} s, got none: code of the taskset waits or does not end; "
+        "mend it, or give a larger limit"
+    )
+    try:
+        value, error = results.get(timeout=seconds + 1)
+    except Empty:
+        raise TimeoutError(problem) from None
+    if isinstance(error, TimeoutError):
+        raise TimeoutError(problem) from error
+    if error is not None:
+        raise error
+    return value  # type: ignore[return-value] # without an error it is there
 
 
 def from_verifiers(taskset: str, **options: Any) -> AnyGame:
-    """A taskset of verifiers as the game `questions` for one seat.
+    """A taskset of verifiers as a game for one seat.
+
+    A taskset without an environment of its own has one reply: the game `questions`. Another one has several
+    turns: `arena_wrappers.adapters.verifiers_turns.VerifiersTurns`.
 
     Args:
         taskset: its id.
-        **options: of `FromVerifiers`.
+        **options: of `FromVerifiers`, or of `VerifiersTurns`.
     """
+    check_installed(taskset)
+    if environment_class(taskset) is not SingleAgentEnv:
+        return make_game(TURNS, taskset=taskset, **options)
     values = {"taskset": taskset, **options}
     arguments = ", ".join(f"{name}={value}" for name, value in values.items())
     return make_game("questions", protocol="solo", source=f"{SOURCE}({arguments})")

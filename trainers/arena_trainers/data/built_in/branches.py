@@ -14,9 +14,7 @@ from arena_trainers.data.built_in.siblings import (
 )
 from arena_trainers.data.recorded_play import pieces_of, row_facts
 from arena_trainers.data.rows import Dropped, Pair
-from arena_wrappers import (
-    Episode,
-)
+from arena_wrappers import Episode
 
 
 def branch_pairs(

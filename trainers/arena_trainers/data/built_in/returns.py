@@ -21,9 +21,7 @@ from arena_trainers.data.recorded_play import (
     rules_key,
 )
 from arena_trainers.data.rows import Completion, Dropped, Pair
-from arena_wrappers import (
-    Episode,
-)
+from arena_wrappers import Episode
 
 
 class _Scored(NamedTuple):

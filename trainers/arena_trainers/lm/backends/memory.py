@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import psutil
 import torch
 
+from arena_trainers.lm.backends.activations import (
+    FLOAT,
+    Passes,
+    forward_bytes,
+    layer_sizes,
+    most_tokens,
+)
+
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
-
-FLOAT = 4  # bytes
 
 OF_FREE = 0.5  # part of the free memory that activations may take
 
 LEAST = 256  # tokens; with less memory than they take, nothing can be trained
 
-SAMPLER_COPIES = 6  # of the logits of a row, while its next token is drawn
+MOST = 2**30  # tokens
 
-TILE = 32_768  # most words that TRL scores at once
+SAMPLER_COPIES = 6  # of the logits of a row, while its next token is drawn
 
 LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container under Linux
 
@@ -32,35 +38,41 @@ def default_max_tokens(
     model: "PreTrainedModel",
     device: torch.device,
     *,
-    training: bool = True,
     checkpointing: bool = False,
+    autocast: bool = False,
 ) -> int:
-    """A power of two, so that small changes of the free memory change nothing.
+    """Most tokens that run at once in training: their activations take half of the free memory.
+
+    A power of two of at least `LEAST`, so that small changes of the free memory change nothing.
 
     Args:
-        model: a causal language model.
+        model: a causal language model, whose gradients and state of an optimizer like Adam are
+            still to come.
         device: where it runs.
-        training: whether activations are kept for a backward pass, and gradients and the
-            state of an optimizer like Adam are still to come.
         checkpointing: whether layers keep their inputs alone.
+        autocast: whether matrix products are in half precision, whatever the weights are.
     """
-    free = free_memory(device)
-    if training:
-        num_trained = sum(
-            weight.numel() for weight in model.parameters() if weight.requires_grad
-        )
-        free -= 3 * FLOAT * num_trained
+    num_trained = sum(
+        weight.numel() for weight in model.parameters() if weight.requires_grad
+    )
+    room = OF_FREE * (free_memory(device) - 3 * FLOAT * num_trained)
+    passes = Passes.of(model, device, checkpointing=checkpointing, autocast=autocast)
     config = model.config.get_text_config()
-    size = bytes_per_token(config, training=training, checkpointing=checkpointing)
-    return tokens_that_fit(free, size)
+    return most_tokens(config, room, passes, least=LEAST, most=MOST) or LEAST
+
+
+def default_forward_tokens(model: "PreTrainedModel", device: torch.device) -> int:
+    """As `default_max_tokens`, where nothing is kept for a backward pass."""
+    size = forward_bytes(model.config.get_text_config())
+    return tokens_that_fit(free_memory(device), size)
 
 
 def tokens_that_fit(free: float, size: int) -> int:
-    """The power of two, of at least `LEAST`, whose activations take half of `free` bytes.
+    """The power of two, of at least `LEAST`, that takes half of `free` bytes.
 
     Args:
         free: bytes.
-        size: bytes of a token's activations.
+        size: bytes of a token.
     """
     return 1 << max(int(OF_FREE * free / size), LEAST).bit_length() - 1
 
@@ -85,7 +97,7 @@ class GenerationLimits(NamedTuple):
         free = free_memory(device) / 2
         config = model.config.get_text_config()
         cached = cached_bytes_per_token(config)
-        activations = bytes_per_token(config, training=False, scored=False)
+        activations = forward_bytes(config, scored=False)
         return cls(
             max_tokens=tokens_that_fit(free, max(cached, activations)),
             max_kept=tokens_that_fit(free, cached),
@@ -98,75 +110,10 @@ def sampled_tokens(config: "PreTrainedConfig") -> int:
     return -(-FLOAT * SAMPLER_COPIES * int(config.vocab_size) // size)
 
 
-def bytes_per_token(
-    config: "PreTrainedConfig",
-    *,
-    training: bool = True,
-    checkpointing: bool = False,
-    scored: bool = True,
-) -> int:
-    """Bytes of a token's activations in float32, if the token is of a reply.
-
-    A layer of Llama keeps 8 vectors of the hidden size, 4 of the queries, keys and values,
-    and 4 of the feed-forward width (1.75 MB measured in SmolLM2-135M's architecture, as
-    calculated). Scores of the vocabulary take 4 tiles.
-
-    Args:
-        config: of the language model.
-        training: as for `default_max_tokens`.
-        checkpointing: as for `default_max_tokens`.
-        scored: whether the vocabulary is scored at the token.
-    """
-    sizes = layer_sizes(config)
-    query_width, key_width = sizes.query_width, sizes.key_width
-    layer = 8 * sizes.hidden + 4 * (query_width + 2 * key_width) + 4 * sizes.inner
-    num_numbers = layer
-    if training:
-        num_numbers = sizes.layers * layer
-        if checkpointing:
-            num_numbers = sizes.layers * sizes.hidden + layer
-    if scored:
-        num_numbers += 4 * min(config.vocab_size, TILE)
-    return int(FLOAT * num_numbers)
-
-
 def cached_bytes_per_token(config: "PreTrainedConfig") -> int:
     """Bytes of a token's keys and values in float32."""
     sizes = layer_sizes(config)
     return int(FLOAT * 2 * sizes.layers * sizes.key_width)
-
-
-class LayerSizes(NamedTuple):
-    """The sizes of the layers of a model.
-
-    Attributes:
-        hidden: width of the states between layers.
-        layers: how many there are.
-        query_width: of all heads of queries together.
-        key_width: of all heads of keys together, which is that of values.
-        inner: width of the feed-forward part, of all experts of a token together.
-    """
-
-    hidden: int
-    layers: int
-    query_width: int
-    key_width: int
-    inner: int
-
-
-def layer_sizes(config: "PreTrainedConfig") -> LayerSizes:
-    """The sizes of a model's layers, by its configuration."""
-    hidden = config.hidden_size
-    heads = getattr(config, "num_attention_heads", 1)
-    head_dim = getattr(config, "head_dim", None) or hidden // heads
-    keys = getattr(config, "num_key_value_heads", None) or heads
-    inner = getattr(config, "intermediate_size", None) or 4 * hidden
-    experts = getattr(config, "num_experts_per_tok", None)
-    if experts:  # of a mixture, each with its own width
-        inner = experts * (getattr(config, "moe_intermediate_size", None) or inner)
-    return LayerSizes(
-        hidden, config.num_hidden_layers, heads * head_dim, keys * head_dim, inner
-    )
 
 
 def free_memory(device: torch.device) -> int:

@@ -15,7 +15,7 @@ from arena_trainers.lm.backends.forward_pass import (
 from arena_trainers.lm.backends.memory import (
     GenerationLimits,
     chunks_by_length,
-    default_max_tokens,
+    default_forward_tokens,
 )
 from arena_trainers.lm.backends.padding import left_padded
 from arena_trainers.lm.backends.prefixes import (
@@ -51,7 +51,7 @@ def reply_logprobs(
         max_tokens: most tokens that run at once; by default what memory allows.
     """
     if max_tokens is None:
-        max_tokens = default_max_tokens(model, model.device, training=False)
+        max_tokens = default_forward_tokens(model, model.device)
     sequences = [[*prompt, *reply] for prompt, reply in rows]
     lengths = [len(reply) for _, reply in rows]
     logprobs = [0.0] * len(rows)

@@ -16,7 +16,7 @@ from arena_wrappers.policies.network import Connection, Threads, Unreachable, me
 
 RESTART = (
     "start it again with the command that `arena serve policy MODEL` prints, or for SGLang "
-    "with that of docs/appendix/scaling.md"
+    "with that of docs/scaling.md"
 )
 
 

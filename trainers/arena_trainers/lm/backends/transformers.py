@@ -89,9 +89,8 @@ class TransformersBackend:
         self._limits: GenerationLimits | None = None
         self._store: PrefixStore | None = None
         self._store_version: object = None
-        self._shapes: list[KeyValueShape | None] | None = (
-            None  # one, once it is measured
-        )
+        # one, once it is measured
+        self._shapes: list[KeyValueShape | None] | None = None
 
     def forget_episodes(self) -> None:
         """Frees what is kept between the turns of episodes."""

@@ -9,6 +9,7 @@ The score is the first of these that a run measures in training:
 | of one game that is cooperative or has one seat | mean return of all seats, in the episodes since the last log | higher |
 | of one game with `start_episodes` | score against the start | higher |
 
+In a game of at most 30,000 states, the luck is taken out of a mean return where that helps (`luck_out`).
 Other runs keep no best model: in self-play of a competitive game the returns of all seats add up to
 a constant. A resumed run goes on from `best/best.json`, also if that is of a step beyond its checkpoint.
 """
@@ -26,6 +27,7 @@ from transformers import TrainerState
 
 from arena_studio.report.collapse import START_METRIC
 from arena_trainers.runs.callbacks.callback import Callback
+from arena_trainers.runs.callbacks.luck_out import LUCK_OUT
 from arena_trainers.runs.callbacks.nash_conv import NASH_CONV
 from arena_trainers.runs.folder import partial_name
 from arena_trainers.train.games import GamePlan
@@ -168,13 +170,15 @@ def score_of(logs: Mapping[str, Any], metric: str) -> float | None:
     2.0
     >>> score_of(logs | {"arena/hanabi/against/random/return": 1.0}, LEARNER_RETURN)
     1.0
+    >>> score_of(logs | {"arena/hanabi/luck_out": 1.5}, "mean return")
+    1.5
     """
     figures = {name: logs[name] for name in logs if name.startswith("arena/")}
     if metric == NASH_CONV:
         names = [name for name in figures if name == NASH_CONV]
     elif metric == START_SCORE:
         names = [name for name in figures if name.endswith(f"/{START_METRIC}")]
-    else:
+    elif not (names := [name for name in figures if name.endswith(f"/{LUCK_OUT}")]):
         against_others = metric == LEARNER_RETURN
         names = [
             name
@@ -192,9 +196,9 @@ def finish_swap(folder: Path) -> None:
     `best.json` is the last file of a model, so a folder that has it is complete. A run that
     was killed at any line of this function finishes it when it resumes.
     """
-    best, part, old = (
-        folder / name for name in (BEST_FOLDER, partial_name(BEST_FOLDER), "best.old")
-    )
+    best = folder / BEST_FOLDER
+    part = folder / partial_name(BEST_FOLDER)
+    old = folder / "best.old"
     if (part / BEST_FILE).is_file():
         shutil.rmtree(old, ignore_errors=True)
         if best.exists():

@@ -8,6 +8,7 @@ from typing import Any
 from transformers import TrainerState
 
 from arena_trainers.runs.callbacks.callback import Callback
+from arena_trainers.runs.callbacks.step_clock import StepClock
 
 
 class MetricsFile(Callback):
@@ -19,11 +20,18 @@ class MetricsFile(Callback):
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._clock: StepClock | None = None
+
+    def begun(self, state: TrainerState) -> None:
+        self._clock = StepClock(state)
 
     def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
         if not state.is_world_process_zero:
             return
-        self.append({"step": state.global_step, **logs})
+        pace = self._clock.seconds_per_step(state) if self._clock else None
+        left = None if pace is None else (state.max_steps - state.global_step) * pace
+        # `arena watch` shows it
+        self.append({"step": state.global_step, "seconds_left": left, **logs})
 
     def append(self, record: dict[str, Any]) -> None:
         """Adds a record; NaN and infinity become null, because JSON has neither."""

@@ -1,7 +1,6 @@
 """Progress of training: a bar in a terminal, else a line at each log."""
 
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from rich.progress import (
 from transformers import Trainer, TrainerControl, TrainerState
 
 from arena_trainers.runs.callbacks.callback import Callback
+from arena_trainers.runs.callbacks.step_clock import StepClock
 from arena_trainers.terminal import Console
 
 _SHOWN_RATES = ("generation", "training")
@@ -116,20 +116,18 @@ class ProgressLines(Callback):
         self.console, self.progress_format = console, progress_format
 
     def begun(self, state: TrainerState) -> None:
-        self._began, self._first = time.monotonic(), state.global_step
-        self._shown = -1
+        self._clock, self._shown = StepClock(state), -1
 
     def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
         figures = self.progress_format.figures(logs)
         if not figures or state.global_step == self._shown:
             return  # the summary at the end
         self._shown = state.global_step
-        steps = state.global_step - self._first
-        seconds = max(time.monotonic() - self._began, 1e-9)
         parts = [f"step {state.global_step}/{state.max_steps}", *figures]
-        if steps > 0:
-            left = (state.max_steps - state.global_step) * seconds / steps
-            speed = steps * self.progress_format.per_step / seconds
+        pace = self._clock.seconds_per_step(state)
+        if pace is not None:
+            left = (state.max_steps - state.global_step) * pace
+            speed = self.progress_format.per_step / pace
             parts += [
                 f"{speed:.0f} {self.progress_format.unit}/s",
                 f"{clock(left)} left",

@@ -11,7 +11,7 @@ from transformers import (
 
 from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.lm.prompt_file import PROMPT_FILE
-from arena_trainers.train.checkpoint import keep_to_schedule
+from arena_trainers.train.schedule import keep_to_schedule
 
 
 class PromptFiles(TrainerCallback):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from arena_trainers.train.trainer import TurnGRPOTrainer
 
 
-MAX_CHARACTERS = 200  # characters
+MAX_CHARACTERS = 200  # of a text that is shown
 
 
 def escaped(text: str) -> str:
@@ -61,10 +61,8 @@ def sample_reply(trainer: "TurnGRPOTrainer", number: int) -> str:
         number: of the turn among this process's turns; goes round.
     """
     place = number % len(trainer.last_selected.records)
-    record, row = (
-        trainer.last_selected.records[place],
-        trainer.last_selected.rows[place],
-    )
+    record = trainer.last_selected.records[place]
+    row = trainer.last_selected.rows[place]
     turn = trainer.last_episodes[record.episode].turns[record.place]
     advantage = advantage_by_turn(trainer.last_turns, trainer.last_credit.advantage)
     plan = trainer.games.plans[record.game]

@@ -93,9 +93,8 @@ SERVER_NOTE = (
     "vllm_mode 'server': a GPU outside this plan holds the KV cache and a copy of the weights; its "
     "hours are those of a card like the others"
 )
-SHOWN_TOKENS = (
-    4096  # tokens whose activations are shown where memory decides how many run
-)
+# tokens whose activations are shown where memory decides how many run
+SHOWN_TOKENS = 4096
 Encode = Callable[[Sequence[Message]], int]
 
 
@@ -305,7 +304,7 @@ def machine_verdict(
     parts = needed(method, step_size, tokens, share)
     if method.has_start:
         start = start_memory(method)
-        start["activations"] = method.activations(tokens)
+        start["activations"] = method.start_activations(tokens)
         parts = max(parts, start, key=lambda sizes: sum(sizes.values()))
     total = sum(parts.values())
     fits = total <= usable
@@ -376,7 +375,7 @@ def memory_table(method: Method, step_size: StepSize) -> list[str]:
     name = f"activations of {bound:,} tokens{'' if method.max_tokens else ' *'}"
     play[name] = method.activations(bound)
     if start:
-        start[name] = play[name]
+        start[name] = method.start_activations(bound)
     if method.engine:
         play["vLLM's weights"] = method.engine_bytes
     rows = [("memory (GiB) of a process", "start", "self-play")]
@@ -423,7 +422,9 @@ def gpu_table(method: Method, step_size: StepSize, num_steps: int) -> list[str]:
         settings = gpu_settings(method, step_size, gpu.gib)
         cells = [f"{gpu.name}, {gpu.gib} GiB", "does not fit", *["-"] * 4]
         if settings.tokens:
-            playing, training = hours(method, step_size, num_steps, gpu)
+            playing, training = hours(
+                method, step_size, num_steps, gpu, settings.replies
+            )
             cells[1:] = [f"{settings.tokens}", f"{settings.share:.2f}"]
             cells += [f"{settings.replies}", f"{playing:,.1f}", f"{training:,.1f}"]
         rows.append([cells[i] for i in columns])

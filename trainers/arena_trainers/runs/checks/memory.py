@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 
 from transformers import PreTrainedConfig
 
-from arena_trainers.lm.backends.memory import LEAST, OF_FREE, layer_sizes
-from arena_trainers.runs.checks.activations import (
+from arena_trainers.lm.backends.activations import (
     Passes,
     activation_bytes,
+    layer_sizes,
     most_tokens,
 )
+from arena_trainers.lm.backends.memory import LEAST, OF_FREE
 from arena_trainers.runs.checks.machine import Gpu, Machine
 from arena_trainers.runs.checks.step_size import StepSize
 
@@ -82,6 +83,15 @@ class Method:
     def activations(self, num_tokens: float) -> float:
         """Bytes of a pass of so many tokens with its backward pass."""
         return activation_bytes(self.config, num_tokens, self.passes)
+
+    @property
+    def start_passes(self) -> Passes:
+        """How rows run in the supervised start, which trains all weights in float32."""
+        return Passes(checkpointing=self.checkpointing, on_gpu=not self.on_cpu)
+
+    def start_activations(self, num_tokens: float) -> float:
+        """As `activations`, in the supervised start."""
+        return activation_bytes(self.config, num_tokens, self.start_passes)
 
     @property
     def generates_fast(self) -> bool:
@@ -169,12 +179,12 @@ def gpu_settings(method: Method, step_size: StepSize, gib: int) -> GpuSettings:
     usable = USABLE * gib * GIB
     free = usable - sum(play_memory(method).values())
     room = (0.9 if method.served else OF_FREE) * free
+    most = {"least": LEAST, "most": MOST_TOKENS}
+    tokens = most_tokens(method.config, room, method.passes, **most)
     if method.has_start:
-        left = usable - sum(start_memory(method).values())
-        room = min(room, OF_FREE * left)
-    tokens = most_tokens(
-        method.config, room, method.passes, least=LEAST, most=MOST_TOKENS
-    )
+        left = OF_FREE * (usable - sum(start_memory(method).values()))
+        in_start = most_tokens(method.config, left, method.start_passes, **most)
+        tokens = min(tokens, in_start)
     share = int(100 * (1 - OF_FREE) * free / (gib * GIB)) / 100  # rounded down
     play_room, batch = (1 - OF_FREE) * free, step_size.batch
     if method.engine:
@@ -185,6 +195,7 @@ def gpu_settings(method: Method, step_size: StepSize, gib: int) -> GpuSettings:
     else:
         batch = math.ceil(batch / method.machine.processes)
     replies = int(play_room / (step_size.longest_row * method.kv_bytes))
+    replies = min(replies, step_size.at_once or replies)
     if not tokens or method.activations(step_size.longest_row) > room or replies < 1:
         return GpuSettings(gib)
     return GpuSettings(gib, tokens, min(replies, batch), share)
@@ -217,22 +228,50 @@ def needed(
     return parts
 
 
+def decoding_steps(method: Method, step_size: StepSize, at_once: int | None) -> float:
+    """How often the weights are read to play a batch: once for the next token of all replies at once.
+
+    vLLM begins a reply as soon as one ends: steps are those of an episode of the most turns, or all
+    tokens by the replies at once where these are more. With transformers a round waits for its longest
+    reply, and as many rounds follow each other as replies do not fit at once.
+    """
+    machine, reply = method.machine, step_size.reply_tokens
+    batch = step_size.batch
+    if not machine.server:
+        batch = math.ceil(batch / machine.processes)
+    most = at_once or batch
+    if method.generates_fast:
+        longest_episode = (step_size.rounds - 1) * reply + step_size.longest_reply
+        return max(longest_episode, batch * step_size.turns * reply / most)
+    return step_size.rounds * math.ceil(batch / most) * step_size.longest_reply
+
+
 def hours(
-    method: Method, step_size: StepSize, num_steps: int, gpu: Gpu
+    method: Method,
+    step_size: StepSize,
+    num_steps: int,
+    gpu: Gpu,
+    at_once: int | None = None,
 ) -> tuple[float, float]:
     """Hours of generation and of training on a machine of such GPUs, see `assumptions`.
 
-    Decoding reads the weights once per token of a round, and the keys and values of every
-    reply. A forward pass takes 2 FLOP per weight and token, a backward pass 4, or 2 where
+    Decoding reads the weights in each of its steps, and the keys and values of every
+    reply for each of its tokens. A forward pass takes 2 FLOP per weight and token, a backward pass 4, or 2 where
     the weights themselves get no gradient (LoRA). Processes share episodes and rows; a server's GPUs
     share weights, keys and values.
+
+    Args:
+        method: the model and the method.
+        step_size: the size of a step.
+        num_steps: optimizer steps.
+        gpu: each GPU of the machine.
+        at_once: replies that an engine generates at once; None for all of a batch.
     """
     machine = method.machine
     weights, reply = method.weights, step_size.reply_tokens
     turns = step_size.passes * step_size.batch * step_size.turns
     bytes_per_weight = 2 if method.generates_fast else method.weight_bytes
-    # a round waits for its longest reply
-    weight_reads = step_size.passes * step_size.rounds * step_size.longest_reply
+    weight_reads = step_size.passes * decoding_steps(method, step_size, at_once)
     weight_bytes = weight_reads * bytes_per_weight * weights
     cache_bytes = (
         turns * reply * (step_size.prompt_tokens + reply / 2) * method.kv_bytes

@@ -17,7 +17,7 @@ from arena_envs import extras
 from arena_envs.checks import did_you_mean, install_advice
 from arena_envs.registry import split
 from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
-from arena_trainers.engines.settings import check_server
+from arena_trainers.engines.settings import by_server, check_server
 from arena_trainers.lm import best_of
 from arena_trainers.lm.models import (
     adapter_base,
@@ -28,9 +28,11 @@ from arena_trainers.lm.models import (
 from arena_trainers.matchmaking import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.by_name import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
+from arena_trainers.runs.checks.machine import machine_of
 from arena_trainers.runs.folder import check_new
 from arena_trainers.runs.launch import starts_server
 from arena_trainers.runs.settings import JobConfig
+from arena_trainers.train.assigners import curriculum_of, matchmaker_of
 from arena_trainers.train.checks import (
     check_asynchronous,
     check_batches,
@@ -43,17 +45,9 @@ from arena_trainers.train.checks import (
 from arena_trainers.train.columns import load_functions
 from arena_trainers.train.credit_check import check_credit
 from arena_trainers.train.critics.exact_check import check_exact
-from arena_trainers.train.games import (
-    GamePlan,
-    check_used,
-    curriculum_of,
-    matchmaker_of,
-)
-from arena_trainers.train.settings import (
-    Draft,
-    is_of_installed_versions,
-    listed_options,
-)
+from arena_trainers.train.games import GamePlan, check_used
+from arena_trainers.train.listed_options import is_of_installed_versions, listed_options
+from arena_trainers.train.settings import Draft
 from arena_trainers.train.together import check_together
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person
@@ -156,9 +150,36 @@ def checks(
         lambda: check_exact(draft, games_of(draft)),
         lambda: check_save_steps(draft),
         lambda: check_lora(job, draft),
+        lambda: check_machine(job, draft),
         check_folder,
         lambda: None if starts_server(job, draft) else check_server(draft),
     ]
+
+
+def check_machine(job: JobConfig, draft: Draft) -> None:
+    """Raises ValueError for a machine whose server plays nothing, or whose processes are refused."""
+    machine = machine_of(job.machine)
+    if machine.server and not by_server(draft):
+        raise ValueError(
+            f"want a run whose server plays on a machine with server: {machine.server}, got "
+            "one that plays in its processes; give --use_vllm true --vllm_mode server"
+        )
+    if not machine.split:
+        return
+    refused = {
+        "vLLM in the processes": (
+            draft.use_vllm and not by_server(draft),
+            "--vllm_mode server, and server in machine",
+        ),
+        "a supervised start": (job.warm_start_steps > 0, "--warm_start steps=0"),
+        "roles": (bool(draft.roles), "split: false"),
+    }
+    for part, (is_set, words) in refused.items():
+        if is_set:
+            raise ValueError(
+                f"want no {part} with split in machine, as FSDP2 has not been tested with it; "
+                f"give {words}"
+            )
 
 
 def games_of(draft: Draft) -> list[GamePlan]:

@@ -14,9 +14,8 @@ from arena_envs.solvers import (
 
 MAX_COMPARED_STATES = 32  # information states
 NUM_ITERATIONS = 1000  # of CFR+; 0.1 s in Kuhn poker
-MAX_EQUILIBRIUM_NASH_CONV = (
-    0.01  # largest NashConv of an equilibrium, over the range of returns
-)
+# largest NashConv of an equilibrium, over the range of returns
+MAX_EQUILIBRIUM_NASH_CONV = 0.01
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,26 @@
 """The files of a finished run: `results.json`, curves, episodes."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from arena_envs.game import bounds_of
-from arena_studio.report.charts import PICTURED, figure_of
 from arena_studio.report.curves import charts_of
+from arena_studio.report.figures import figure_of
 from arena_trainers.runs.folder import METRICS, RESULTS
 from arena_trainers.runs.results.measure import GameOutcome, Measurement
 from arena_trainers.runs.results.metrics import read_metrics
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import Episode, write_episodes
 from arena_wrappers.records import write_whole
+
+# titles of the charts in `curves.png`
+PICTURED = re.compile(
+    r".*: return (per seat|by opponent)|Score against .*|Exact .*|Legal .*|KL .*|Loss"
+)
 
 
 def results_of(outcomes: Sequence[GameOutcome], late: float | None) -> dict[str, Any]:
@@ -33,6 +40,7 @@ def results_of(outcomes: Sequence[GameOutcome], late: float | None) -> dict[str,
             "against": row.opponent,
             "mean": row.mean_return,
             "95 %": [row.low, row.high],
+            "luck_out": row.adjusted and asdict(row.adjusted),
         }
         for name, row in (("warm_start", start.learner), ("final", final.learner))
         if row is not None

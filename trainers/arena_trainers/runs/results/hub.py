@@ -1,16 +1,12 @@
 """The push of a trained model to the Hugging Face hub."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
 from transformers import Trainer, TrainingArguments
 from transformers.trainer_utils import HubStrategy
-
-if TYPE_CHECKING:
-    pass
-
 
 # the base is of the client's package, which differs by version; the others are OSError
 HUB_ERRORS: Any = (OSError, HfHubHTTPError.__bases__[0])

@@ -1,19 +1,25 @@
 """Measurements of policies in the games of a run."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers import information_states, nash_conv, uniform_table
 from arena_eval import Evaluation, EvaluationPlan, legal_rate, tabular
-from arena_eval.baselines import solver_of
+from arena_eval.baselines import is_small, solver_of
 from arena_eval.exploit import Scores, requests_of
+from arena_eval.recorded_luck import EXACT_VALUES, LuckByLineup
 from arena_eval.result_rows import ResultRow, measured, rows_of
 from arena_trainers.matchmaking.protocol import SELF
-from arena_trainers.processes import gather_shares, is_main_process, process_share
+from arena_trainers.processes import (
+    gather_patiently,
+    gather_shares,
+    is_main_process,
+    process_share,
+)
 from arena_trainers.runs.results.equilibrium import Comparison, compare_with_equilibrium
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
@@ -28,9 +34,8 @@ from arena_wrappers import (
 
 MAX_COUNTED_STATES = 20_000  # of a game whose information states are counted
 ANNOUNCED_SECONDS = 10.0  # seconds of an exact measurement that is announced
-CHEAP_STATES = (
-    100  # information states of a game that costs less than the episodes of a stage
-)
+# information states of a game that costs less than the episodes of a stage
+CHEAP_STATES = 100
 NUM_TIMED_STATES = 8  # information states that are scored to tell how long all take
 MAX_PAIRING_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
 EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes
@@ -71,7 +76,7 @@ class Measurement:
 class GameMeter:
     """Measures policies in one of the games of a run.
 
-    All processes call `measure`, and play their shares; NashConv is measured by the main one.
+    All processes call `measure` and `outcome`, and play their shares; NashConv is measured by the main one.
 
     Args:
         plan: the game.
@@ -165,12 +170,13 @@ class GameMeter:
         num_players = self.plan.game.num_players
         episodes = self._play([policy] * num_players, self.num_episodes)
         conv = None
-        if self.game is not None and is_main_process():
-            if scores is None:
-                scoring = cast(ScoringPolicy, policy)
-                scores = tabular(scoring, self.game, self.options)
-            self._measured, self._scores = policy, scores
-            conv = nash_conv(self.game, scores[0])
+        if self.game is not None:
+            if is_main_process():
+                if scores is None:
+                    scoring = cast(ScoringPolicy, policy)
+                    scores = tabular(scoring, self.game, self.options)
+                conv = nash_conv(self.game, scores[0])
+            self._measured, self._scores = policy, gather_patiently(scores)[0]
             self.on_progress()
         by_seat = dict.fromkeys(range(num_players), episodes)
         rows = rows_of(self.plan.game, policy.name, "policy", "self", by_seat)
@@ -209,17 +215,41 @@ class GameMeter:
                     by_seat[seat] = episodes
         names = dict.fromkeys(name for lineup in self.plan.lineups for name in lineup)
         opponents = "+".join(name for name in names if name != SELF)
-        return rows_of(self.plan.game, policy.name, "policy", opponents, by_seat)[-1]
+        rows = rows_of(self.plan.game, policy.name, "policy", opponents, by_seat)
+        if len(by_seat) == len(self.plan.lineups) and "+" not in opponents:
+            luck = LuckByLineup(self.plan.wrapper, self._values_name)
+            rows = luck.rows(
+                "policy", policy, self._opponents[opponents], by_seat, rows
+            )
+        return rows[-1]
+
+    @property
+    def _values_name(self) -> str | None:
+        """Exact values, or none: fitting others takes seconds, and `arena eval` does it."""
+        return EXACT_VALUES if is_small(self.plan.game) else None
 
     def _play(self, policies: Sequence[Policy], num: int) -> list[Episode]:
         """Episodes in the order of their seeds."""
-        seeds = process_share(range(num))
-        plans = [EpisodePlan(self.plan.env_fn, policies, seed) for seed in seeds]
+        plans = [EpisodePlan(self.plan.env_fn, policies, seed) for seed in range(num)]
+        return [episode for _, episode in self._stream(plans, on_error="raise")]
+
+    def _stream(
+        self,
+        plans: Sequence[EpisodePlan],
+        *,
+        batch_size: int | None = None,
+        timeout: float | None = None,
+        on_error: Literal["lose", "raise"] | None = None,
+    ) -> Iterator[tuple[int, Episode]]:
+        """As `stream_plans`; every process plays its share, and gets the episodes of all in order."""
+        share = process_share(plans)
         done: dict[int, Episode] = {}
-        for index, episode in stream_plans(plans, on_error="raise"):
+        for index, episode in stream_plans(
+            share, batch_size=batch_size, timeout=timeout, on_error=on_error
+        ):
             done[index] = episode
             self.on_progress()
-        return gather_shares([done[index] for index in range(len(seeds))])
+        yield from enumerate(gather_shares([done[i] for i in range(len(share))]))
 
     def evaluate(self, policy: Policy) -> Evaluation | None:
         """The policy in each seat against random play, and against the solver if exact.
@@ -243,10 +273,11 @@ class GameMeter:
             min(self.num_episodes, MAX_PAIRING_EPISODES),
             prompt=self._prompt,
             baselines=False,
-            values=None,  # no fit of values at the end of a run; `arena eval` does it
+            values=self._values_name,
             on_error="raise",
             scores=self._scores if policy is self._measured else None,
-        ).run(lambda *_: self.on_progress())
+            stream=self._stream,
+        ).run()
 
     def compare(self) -> Comparison | None:
         """The policy of the last stage and an equilibrium; None in larger games."""

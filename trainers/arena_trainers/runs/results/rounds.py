@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from arena_studio.report.charts import figure_of
 from arena_studio.report.curves import Chart, Curve
+from arena_studio.report.figures import figure_of
 from arena_trainers.runs.round_stages import SELECTION
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from arena_studio.report.tables import SHARES, TextTable, result_tables
+from arena_studio.report.tables import SHARES, result_tables
+from arena_studio.report.text_tables import TextTable
 from arena_trainers.runs.results.equilibrium import Comparison, Decision
 from arena_trainers.runs.results.measure import GameOutcome
 
@@ -100,15 +101,15 @@ def draw_comparisons(comparisons: Sequence[Comparison], path: Path) -> None:
         panel.barh(
             [place - 0.2 for place in places], policy, 0.4, label="trained policy"
         )
-        known = {
+        bars = {
             place: probability
             for place, probability in zip(places, equilibrium, strict=True)
             if probability is not None
         }
-        if known:
+        if bars:
             panel.barh(
-                [place + 0.2 for place in known],
-                list(known.values()),
+                [place + 0.2 for place in bars],
+                list(bars.values()),
                 0.4,
                 label="an equilibrium",
             )

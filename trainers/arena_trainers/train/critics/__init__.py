@@ -1,6 +1,6 @@
 """Critics: values of turns or tokens for estimators that read them.
 
-docs/appendix/training.md lists them.
+docs/plugins.md lists them.
 
 `arena_trainers.train.critics.registry.critics` is their registry: a critic of yours is a class, which gets the
 arguments that it names of `make_critic`, and keeps the promises of `check_critic`.

@@ -9,7 +9,7 @@ import arena_envs
 from arena_envs.registry import broken
 from arena_trainers.train.credit_check import trial_records
 from arena_trainers.train.critics.registry import critics
-from arena_trainers.train.records import turn_batch
+from arena_trainers.train.turn_batches import turn_batch
 
 
 def check_critic(critic: Any, **options: Any) -> None:

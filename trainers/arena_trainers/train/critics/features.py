@@ -37,7 +37,15 @@ class FeatureCritic:
     There is one small network for each game. All processes have the same networks: they fit them to the
     same global batch in the same order, in float64 on the CPU. The values of a batch come from the
     networks before they are fitted to it. So they do not depend on the batch's replies, and a baseline
-    made of them is unbiased. In the first batch they are 0. The networks minimise
+    made of them is unbiased. In the first batch they are 0.
+
+    With `sees="all"` the networks read what all seats see: the centralised critic of MAPPO
+    (https://arxiv.org/abs/2103.01955). It is used in training alone, and as unbiased: what is hidden
+    does not depend on the reply. In an agent's turn the networks also read how many calls came before.
+    They do not read what was said in these: credit that bootstraps within a turn (GAE with λ below 1)
+    is biased for all its calls but the last.
+
+    The networks minimise
 
         mean (Vₖ - Rₖ)²,   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ + γ^{n} V'
 
@@ -53,17 +61,22 @@ class FeatureCritic:
         discount: γ, per turn of the same seat.
         seed: seed of the initial weights.
         scores_replies: whether it gives `action_value`; records then have `reply_probs`.
+        plays_agent: whether turns may have several calls.
+        sees: `"seat"` or `"all"`.
         hidden_size: width of the two hidden layers.
         learning_rate: learning rate of Adam.
         num_steps: steps of Adam per batch, each on the whole batch.
 
     Raises:
-        ValueError: a number out of range.
+        ValueError: a number out of range, or another `sees`.
     """
 
     supplies = ("value", "next_value", "action_value")
     reads_for_actions = ("reply_probs",)
     reads = ("features",)
+    reads_by_option: ClassVar[Mapping[tuple[str, str], tuple[str, ...]]] = {
+        ("sees", "all"): ("features.all",)
+    }
     limits: ClassVar[OptionLimits] = {
         "hidden_size": (1, 10_000),
         "learning_rate": (0.0, 1.0),
@@ -77,6 +90,8 @@ class FeatureCritic:
         discount: float = 1.0,
         seed: int = 0,
         scores_replies: bool = False,
+        plays_agent: bool = False,
+        sees: str = "seat",
         hidden_size: int = 64,
         learning_rate: float = 3e-3,
         num_steps: int = 50,
@@ -87,12 +102,18 @@ class FeatureCritic:
             learning_rate=learning_rate,
             num_steps=num_steps,
         )
+        if sees not in ("seat", "all"):
+            raise ValueError(
+                f"want sees of critic 'features' as 'seat' or 'all', got {sees!r}"
+            )
         self.discount, self.num_steps = discount, num_steps
+        self.plays_agent = plays_agent
         self.num_seats = [game.num_players for game in games]
-        sizes = [
-            len(game.features(game.initial_state(), 0)) + game.num_players
-            for game in games
-        ]
+        sizes = []
+        for game in games:
+            num_seats = game.num_players if sees == "all" else 1
+            num_features = len(game.features(game.initial_state(), 0)) * num_seats
+            sizes.append(num_features + game.num_players + plays_agent)
         self.networks = value_networks(sizes, hidden_size, seed)
         self.optimizer = torch.optim.Adam(self.networks.parameters(), learning_rate)
         self.action_networks: torch.nn.ModuleList | None = None
@@ -236,7 +257,11 @@ class FeatureCritic:
                 np.float64,
             )
             seats = np.eye(num_seats)[[record.seat for record in game_records]]
-            x = torch.from_numpy(np.concatenate([features, seats], axis=1))
+            columns = [features, seats]
+            if self.plays_agent:
+                calls = [max(record.call, 0) for record in game_records]
+                columns.append(np.log1p(calls)[:, None])
+            x = torch.from_numpy(np.concatenate(columns, axis=1))
             inputs.append((game, torch.tensor(rows), x))
         return inputs
 
@@ -258,7 +283,10 @@ class CriticValues(Rollouts):
             return seat_return
         inputs = [*game.features(state, seat), *np.eye(game.num_players)[seat]]
         if len(inputs) != self.network[0].in_features:
-            raise ValueError(f"want the critic of a run of {game!r}, got another one")
+            raise ValueError(
+                f"want the critic of a run of {game!r} that sees the seat and no agent's calls, "
+                "got another one"
+            )
         with torch.no_grad():
             return seat_return + float(
                 self.network(torch.tensor(inputs, dtype=torch.float64))

@@ -20,4 +20,5 @@ def make_critic(trainer: CriticLoop) -> Critic:
         weight=args.part_weights.get("game", 1.0),
         trainer=trainer,
         scores_replies="reply_probs" in games.columns,
+        plays_agent=trainer.agent is not None,
     )

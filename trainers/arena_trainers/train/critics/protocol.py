@@ -11,8 +11,9 @@ class Critic(Protocol):
     """Source of values; every process has the same.
 
     A class declares as `supplies` the columns that it gives (default `value` and `next_value`), as
-    `reads` those that its records shall hold, such as `features`, as `limits` the least and the
-    largest value of its options, and with `one_process = True` that several are refused.
+    `reads` those that its records shall hold, such as `features` of the seat or `features.all` of all
+    seats, as `limits` the least and the largest value of its options, and with `one_process = True`
+    that several are refused. Each call of an agent's turn is a turn of the batch.
     """
 
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:

@@ -40,6 +40,7 @@ critics: Registry[Any] = Registry(
         "weight",
         "trainer",
         "scores_replies",
+        "plays_agent",
     ),
     kit=f"{_CRITICS}:check_critic",
 )
@@ -53,26 +54,43 @@ class CriticFacts:
         supplies: columns that it gives.
         reads: columns that its records shall hold.
         reads_for_actions: further ones, where credit reads the action values that it supplies.
+        reads_by_option: in place of `reads`, by the name and value of an option.
         limits: of its options. An option whose limits are integers is an integer.
         one_process: whether it is refused in runs of several processes.
+        reads_model: whether it gets the trainer, with the model that learns.
         defaults: of its options, the parameters of the class that are not the program's.
     """
 
     supplies: tuple[str, ...] = ("value", "next_value")
     reads: tuple[str, ...] = ()
     reads_for_actions: tuple[str, ...] = ()
+    reads_by_option: Mapping[tuple[str, str], tuple[str, ...]] = field(
+        default_factory=dict
+    )
     limits: OptionLimits = field(default_factory=dict)
     one_process: bool = False
+    reads_model: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
-    def reads_of(self, columns: Collection[str]) -> tuple[str, ...]:
+    def reads_of(
+        self, columns: Collection[str], options: Mapping[str, Any] | None = None
+    ) -> tuple[str, ...]:
         """What the records hold for the critic, if credit reads these columns."""
-        if "action_value" in columns:
-            return (*self.reads, *self.reads_for_actions)
-        return self.reads
+        reads = self.reads
+        for name, value in (options or {}).items():
+            reads = self.reads_by_option.get((name, str(value)), reads)
+        for_actions = self.reads_for_actions if "action_value" in columns else ()
+        return (*reads, *for_actions)
 
 
-_DECLARATIONS = ("supplies", "reads", "reads_for_actions", "limits", "one_process")
+_DECLARATIONS = (
+    "supplies",
+    "reads",
+    "reads_for_actions",
+    "reads_by_option",
+    "limits",
+    "one_process",
+)
 
 
 def critic_facts(critic: str | None) -> CriticFacts:
@@ -88,12 +106,15 @@ def critic_facts(critic: str | None) -> CriticFacts:
         for name in _DECLARATIONS
         if hasattr(critic_class, name)
     }
+    parameters = signature_of(critic_class).parameters
     defaults = {
         name: parameter.default
-        for name, parameter in signature_of(critic_class).parameters.items()
+        for name, parameter in parameters.items()
         if name not in critics.reserved
     }
-    return CriticFacts(**declared, defaults=defaults)
+    return CriticFacts(
+        **declared, reads_model="trainer" in parameters, defaults=defaults
+    )
 
 
 @functools.cache
@@ -130,7 +151,8 @@ def _facts_in_file(path: str) -> CriticFacts:
         )
         if parameter.arg not in critics.reserved and default is not None
     }
-    return CriticFacts(**declared, defaults=defaults)
+    names = [argument.arg for argument in (*parameters.args, *parameters.kwonlyargs)]
+    return CriticFacts(**declared, reads_model="trainer" in names, defaults=defaults)
 
 
 def check_limits(limits: OptionLimits, **values: Any) -> None:

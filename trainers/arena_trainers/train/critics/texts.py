@@ -17,12 +17,18 @@ def read_texts(
     Returns:
         The texts, with an end token as the reply to the further prompts; the rows of truncated turns.
     """
-    turns = [trainer.last_episodes[r.episode].turns[r.place] for r in records]
-    texts: list[PromptAndReply] = [
-        (t.prompt_ids or (), t.token_ids or ()) for t in turns
-    ]
+    texts: list[PromptAndReply] = []
+    for record in records:
+        turn = trainer.last_episodes[record.episode].turns[record.place]
+        call = turn if record.call < 0 else turn.generations[record.call]
+        texts.append((call.prompt_ids or (), call.token_ids or ()))
     truncated_rows = [row for row, record in enumerate(records) if record.truncated]
     options, policy = trainer.args.prompt, trainer.policy
+    if truncated_rows and trainer.agent is not None:
+        raise ValueError(
+            f"critic={trainer.args.critic!r} takes no truncated episodes of an agent, whose next "
+            "prompt is not known; leave out max_turns, or give --critic features"
+        )
     if truncated_rows and not options.is_of_state:
         raise ValueError(
             f"critic={trainer.args.critic!r} takes truncated episodes with history='state' and "

@@ -190,10 +190,8 @@ class TokenCritic(TrainerCallback):
             padded = np.zeros(completion_mask.shape)
             for row, row_values in zip(rows, padded, strict=True):
                 if row.place >= 0:
-                    n, size = (
-                        trainer.last_selected.rows[row.place],
-                        len(row.completion_ids),
-                    )
+                    n = trainer.last_selected.rows[row.place]
+                    size = len(row.completion_ids)
                     row_values[:size] = column[token_ends[n] - size : token_ends[n]]
             tensors[name] = torch.from_numpy(padded).float().to(trainer.args.device)
         return tensors
@@ -201,16 +199,15 @@ class TokenCritic(TrainerCallback):
     def targets(self, turns: TurnBatch, advantage: Floats) -> Floats:
         """float64[num_tokens.sum()], R; arguments of all processes."""
         token_turns: Any = turns  # with all columns of tokens
-        args, num_tokens, value = (
-            self.trainer.args,
-            token_turns.num_tokens,
-            token_turns.tokens["value"],
-        )
+        args = self.trainer.args
+        num_tokens = token_turns.num_tokens
+        value = token_turns.tokens["value"]
         if needs_of(find_estimator(args.credit)).per_token:
             return np.asarray(advantage + value)
         if args.within_turn == "values":
             return np.repeat(advantage[np.cumsum(num_tokens) - num_tokens], num_tokens)
-        return np.repeat(advantage_by_turn(turns, advantage) + turns.value, num_tokens)
+        values = advantage_by_turn(turns, advantage) + token_turns.value
+        return np.repeat(values, num_tokens)
 
     def loss(self, inputs: dict[str, Any], scores: Any) -> Any:
         """The weighted loss of values of a micro-batch."""
@@ -223,10 +220,8 @@ class TokenCritic(TrainerCallback):
 
     def join(self, optimizer: Any) -> None:
         """Adds the network to an optimizer that lacks it."""
-        weights, last_group = (
-            [*self.network.parameters()],
-            optimizer.param_groups[-1]["params"],
-        )
+        weights = [*self.network.parameters()]
+        last_group = optimizer.param_groups[-1]["params"]
         if not last_group or last_group[-1] is not weights[-1]:  # empty without biases
             group = {"params": weights, "lr": self.learning_rate, "weight_decay": 0.0}
             optimizer.add_param_group(group)

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from arena_envs.game import random_states
+from arena_envs.game import AnyGame, random_states
 from arena_eval.baselines import prepared
 from arena_trainers.losses import TINY, Choice, Term
 from arena_trainers.processes import splits_weights
-from arena_trainers.train.games import makers_of
+from arena_trainers.train.opponents import makers_of
 from arena_trainers.train.parts import TermLoop
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.reference import turns_at
@@ -47,7 +47,7 @@ class Teacher:
             if not term.sees_hidden and isinstance(policy, BotPolicy):
                 self._check_hidden(game)
 
-    def _check_hidden(self, game: Any) -> None:
+    def _check_hidden(self, game: AnyGame) -> None:
         """Raises if the bot acts otherwise in states that its seat cannot tell apart."""
         rng = random.Random(0)
         pairs = [
@@ -82,7 +82,7 @@ class Teacher:
         ]
 
     def columns(
-        self, rows: Sequence[TrainingRow], device: Any
+        self, rows: Sequence[TrainingRow], device: torch.device | str
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """float32[B, A], the teacher's probabilities, and int64[B, A, L], the learner's tokens.
 

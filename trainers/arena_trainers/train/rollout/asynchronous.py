@@ -1,7 +1,9 @@
 """`AsyncPlayer`: batches of the next step are played while one trains (`asynchronous`).
 
 Number, seeds, seats and weights of a batch follow from the number of its step, so no record depends on
-which process was faster. See docs/trainer.md.
+which process was faster. A checkpoint holds the weights that play what is in flight; a resumed run plays it again with
+them, and is the unbroken run. The loss compares with the policy that played: its ratio is π / μ for each token, with
+log μ as carried from sampling.
 """
 
 import copy
@@ -12,135 +14,39 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from multiprocessing import Pipe, get_context, resource_tracker
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from accelerate import Accelerator
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
-from arena_envs.extras import hide_library_warnings
 from arena_trainers.engines.settings import by_server
 from arena_trainers.engines.weights import PLAYERS, write_weights
-from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.processes import (
     is_main_process,
     num_processes,
     patient_group,
     raised_everywhere,
 )
-from arena_trainers.train.clock import Clock, Seconds, TimedBackend
-from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.games import opponents
-from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import num_played
 from arena_trainers.train.parts import PlayingLoop
-from arena_trainers.train.prepared import PreparedGames
-from arena_trainers.train.records import PlayedBatch
-from arena_trainers.train.rollout.player import RolloutPlayer
-from arena_trainers.train.tasks import Tasks
-from arena_wrappers import Episode, Policy
+from arena_trainers.train.played import PlayedBatch
+from arena_trainers.train.rollout.jobs import (
+    WEIGHTS,
+    FinishedJob,
+    Job,
+    PlayerSetup,
+    job_player,
+    play_jobs,
+)
 from arena_wrappers.policies import without_noise
 
-FOLDER, WEIGHTS = "player", "weights.safetensors"  # of runs and checkpoints
+FOLDER = "player"  # of runs and checkpoints
 END_SIGNALS = signal.SIGINT, signal.SIGTERM  # signals after which it ends in order
-
-
-class Job(NamedTuple):
-    """A batch without episodes, to be played with the weights of a step in a folder."""
-
-    played: PlayedBatch
-    version: int
-    weights: Path
-
-
-class FinishedJob(NamedTuple):
-    """What was played for a job."""
-
-    episodes: list[Episode]
-    num_tokens: int  # that were generated
-    spent: dict[str, Seconds]  # by part
-
-
-class PlayerSetup(NamedTuple):
-    """What a player is made of, in another thread or process."""
-
-    args: TurnGRPOConfig
-    games: PreparedGames
-    agent: Callable[[Policy], Policy] | None  # makes what plays from the learner
-    group_sizes: tuple[int, int]
-
-
-def job_player(
-    setup: PlayerSetup,
-    policy: LMPolicy,
-    accelerator: Accelerator,
-    load: Callable[[Path], None],
-) -> Callable[[Job], FinishedJob]:
-    """Plays jobs with a policy, to which `load` gives the weights of a folder."""
-    args, games, clock, loaded = setup.args, setup.games, Clock(), Path()
-    for model in (policy, *games.models):
-        model.backend = TimedBackend(model.backend, clock)
-    player = RolloutPlayer(
-        args,
-        games,
-        Matching(games, args, accelerator, policy, clock, setup.agent),
-        Tasks(games, args),
-        process=accelerator.process_index,
-        group_sizes=setup.group_sizes,
-        clock=clock,
-    )
-
-    def play(job: Job) -> FinishedJob:
-        nonlocal loaded
-        clock.restart()
-        if job.weights != loaded:
-            load(job.weights)
-            loaded = job.weights
-        with clock.part("environment"):
-            episodes = player.episodes(job.played, range(len(job.played.starts)))
-        return FinishedJob(episodes, clock.counts["generated"], clock.spent)
-
-    return play
-
-
-def play_jobs(
-    line: Connection, setup: PlayerSetup, folder: Path, dtype: Any, num_threads: int
-) -> None:
-    """Plays jobs in a process of its own, with a model of its own, until training ends."""
-    torch.set_num_threads(num_threads)
-    hide_library_warnings()
-    args, games = setup.args, setup.games
-    policies = opponents(games.plans, args, games.opponents, games.matchmaker)
-    games = replace(games, opponents=policies)
-    policy = LMPolicy.from_pretrained(
-        folder,
-        device="cpu",
-        dtype=dtype,
-        name="self",
-        prompt=args.prompt,
-        with_entropy="tokens.entropy" in games.columns,
-        **args.sampling_options,
-    )
-    games.place_opponents(policy, "cpu")
-    weights = dict(policy.model.named_parameters())
-    precision = "bf16" if args.bf16 else "no"
-    accelerator = Accelerator(cpu=True, mixed_precision=precision)
-    accelerator.prepare_model(policy.model, evaluation_mode=True)
-
-    def load(folder: Path) -> None:
-        for name, tensor in load_file(folder / WEIGHTS).items():
-            weights[name].data.copy_(tensor)
-
-    play = job_player(setup._replace(games=games), policy, accelerator, load)
-    with suppress(EOFError, BrokenPipeError):  # the trainer has ended
-        while True:
-            line.send(play(line.recv()))
 
 
 class AsyncPlayer:

@@ -1,30 +1,34 @@
 """`Filter`: which of the turns that were played are trained.
 
-Each choice selects by returns, so the gradient is biased; docs/trainer.md lists by what.
+A group is flat if in every seat that learns all its trajectories have the same reward: an estimator with one
+advantage per trajectory that compares within a group learns nothing from it. `flat_groups="drop"` plays starts of flat
+groups again, at most `max_replays` times, and drops those that stay flat (DAPO's dynamic sampling,
+https://arxiv.org/abs/2503.14476, without new starts). `oversample` trains a part of each group, and prefers clean wins.
+
+Each choice selects by returns, so the gradient is biased:
+
+- A baseline that pools over several groups, or moves, no longer sees the returns of flat groups, nor does a critic.
+- Within a group the gradient changes by a factor if `beta` is 0; with a KL term the dropped groups lose theirs.
+- Groups that were played again have rare returns more often than the policy's play.
+- With `oversample` wins with invalid replies count less than their share. Wins and losses keep their proportion up to
+  rounding; the rarer of the two weighs more where rounding would leave it out.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from arena_credit import TurnBatch
-from arena_credit.batch import Bools
-from arena_credit.pools import ZERO
 from arena_trainers.train.advantages import BatchCredit
 from arena_trainers.train.clock import Clock
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.metrics import flat_groups
+from arena_trainers.train.played import PlayedBatch, RecordsByProcess, SelectedTurns
 from arena_trainers.train.prepared import PreparedGames
-from arena_trainers.train.records import (
-    PlayedBatch,
-    RecordsByProcess,
-    SelectedTurns,
-    rows_of_process,
-    turn_batch,
-)
+from arena_trainers.train.rollout.clean_wins import clean_wins
 from arena_trainers.train.rollout.player import RolloutPlayer
 from arena_trainers.train.rollout.reward_columns import compared_turns
+from arena_trainers.train.turn_batches import rows_of_process, turn_batch
 
 CLEAN_WINS = 4  # what is drawn for, beside the purposes of `Matching` and `Tasks`
 
@@ -130,70 +134,3 @@ class Filter:
 
     def _batch(self, shares: RecordsByProcess) -> TurnBatch:
         return turn_batch(shares, self.credit.weights, self.games.names)
-
-
-def clean_wins(
-    batch: TurnBatch,
-    invalid: Sequence[bool] | Bools,
-    oversample: int,
-    rng: np.random.Generator,
-) -> Bools:
-    """bool[N]: whether the trajectory of each of the N turns is trained.
-
-    A trajectory *wins* if its reward is above the mean of its seat in its group. Of `oversample`
-    times as many trajectories as are trained,
-
-    - wins with the smallest share of invalid replies are kept, others by chance,
-    - losses are kept by chance, each equally often,
-
-    in the proportion in which they were played, but at least one of each that there is.
-
-    This is GRPO-RoC of "rStar2-Agent: Agentic Reasoning Technical Report"
-    (https://arxiv.org/abs/2508.20722), section 3.2. Departures: a win is relative to the group, since
-    games have other returns than 0 and 1; wins with the smallest share are kept, as in the released
-    code, where the paper draws them with probability by their penalty; losses are drawn by chance, as in
-    the paper, where the released code sorts them, too.
-
-    Args:
-        batch: the turns that were played.
-        invalid: bool[N], whether the reply of a turn was invalid.
-        oversample: trajectories played for each one that is trained.
-        rng: the source of all choices.
-
-    >>> one = dict(turn=[0] * 4, episode=[0, 1, 2, 3], game=[0] * 4)
-    >>> played = TurnBatch([1, 1, 0, 1], seat=[0] * 4, group=[0] * 4, **one)
-    >>> replies = [True, False, False, True]
-    >>> clean_wins(played, replies, 2, np.random.default_rng(0))
-    array([False,  True,  True, False])
-    """
-    keys = np.stack([batch.group, batch.seat, batch.episode], axis=1)
-    trajectories, trajectory_of = np.unique(keys, axis=0, return_inverse=True)
-    trajectory_of = trajectory_of.ravel()
-    reward = np.bincount(trajectory_of, batch.reward)
-    rate = np.bincount(trajectory_of, np.asarray(invalid, float)) / np.bincount(
-        trajectory_of
-    )
-    pools, pool_of = np.unique(trajectories[:, :2], axis=0, return_inverse=True)
-    is_trained = np.zeros(len(trajectories), bool)
-    for pool in range(len(pools)):
-        members = rng.permutation(np.flatnonzero(pool_of.ravel() == pool))
-        won = reward[members] > reward[members].mean() + ZERO
-        wins, losses = members[won], members[~won]
-        num_wins, num_losses = num_trained(len(wins), len(losses), oversample)
-        cleanest = wins[np.argsort(rate[wins], kind="stable")]
-        is_trained[cleanest[:num_wins]] = True
-        is_trained[losses[:num_losses]] = True
-    return is_trained[trajectory_of]
-
-
-def num_trained(num_wins: int, num_losses: int, oversample: int) -> tuple[int, int]:
-    """The numbers of wins and losses of a seat's trajectories in a group that are trained.
-
-    >>> num_trained(4, 4, 2), num_trained(1, 7, 2), num_trained(7, 1, 2), num_trained(0, 8, 2)
-    ((2, 2), (1, 3), (3, 1), (0, 4))
-    """
-    num = max((num_wins + num_losses) // oversample, 1)
-    wins = round(num * num_wins / (num_wins + num_losses))
-    wins = max(wins, min(num_wins, 1))
-    wins = min(wins, num - min(num_losses, 1)) if num > 1 else wins
-    return wins, num - wins

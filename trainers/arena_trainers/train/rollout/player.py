@@ -9,8 +9,8 @@ from arena_trainers.train.clock import Clock
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.matching import EVAL, TRAIN, Matching
 from arena_trainers.train.metrics import num_played
+from arena_trainers.train.played import PlayedBatch, per_episode
 from arena_trainers.train.prepared import PreparedGames
-from arena_trainers.train.records import PlayedBatch, per_episode
 from arena_trainers.train.tasks import Tasks
 from arena_wrappers import Episode, EpisodePlan, play_plans
 from arena_wrappers.play import EnvCaches

@@ -1,6 +1,18 @@
 """Columns of the turn batch that reward models supply: scores, compared at equal prompts.
 
-See docs/trainer.md for the equations and the bias.
+A pairwise loss reads differences at the same prompt, so a score f(x, y) of reply y to prompt x is known up to a
+positive factor and a number c(x) of each prompt. The columns remove c(x) by the mean of other episodes of the batch:
+
+    V(x) = mean of f(x, y') over the turns of other episodes with the prompt x
+
+`rewards.NAME` is f(x, y) - V(x); `value` is V(x), only beside `action_value`, f(x, y), of the same model. A prompt that
+no other episode has read has the difference 0. Prompts are equal if their tokens are.
+
+The other episodes do not depend on the turn's own reply, so the expected difference is f(x, y) - E[f(x, ·)], and its mean
+over replies is 0: differences of later turns add variance to a return-to-go, and no bias. An estimator that credits a
+turn with it follows the gradient of the mean score at the prompts that play reaches, with their distribution held fixed:
+the policy step of AgentPRM (https://arxiv.org/abs/2502.10325), whose model is fitted to returns. The gradient of the
+return differs wherever scores and returns disagree.
 """
 
 import hashlib
@@ -9,24 +21,23 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers import PreTrainedTokenizerBase
 
 from arena_credit.batch import Bools, Floats, Ints
 from arena_credit.pools import Pools, mean_of_others
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.train.columns import RewardColumn, Supplier, reward_columns_of
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.records import (
-    RecordsByProcess,
-    TurnRecord,
-    ranks,
-    rows_of_process,
-    with_supplied,
-)
+from arena_trainers.train.played import RecordsByProcess
+from arena_trainers.train.records import TurnRecord, with_supplied
+from arena_trainers.train.turn_batches import ranks, rows_of_process
 from arena_wrappers import Episode
 
 
 def check_reward_models(
-    columns: Mapping[str, Supplier], tokenizer: Any, args: TurnGRPOConfig
+    columns: Mapping[str, Supplier],
+    tokenizer: PreTrainedTokenizerBase,
+    args: TurnGRPOConfig,
 ) -> None:
     """Checks that reward models were trained on such texts as the learner's; loads none.
 

@@ -1,7 +1,16 @@
 """`Forward`: log-probabilities of rows, each distinct row once, in bounded memory.
 
-The gradient is exact for every loss of TRL. See docs/trainer.md for what runs, and for differences
-from TRL.
+The gradient is exact for every loss of TRL:
+
+- Equal rows (the same prompt and reply tokens) run once. The loss still reads every row, and autograd sums their gradients.
+- A common beginning of rows runs once (`packing`).
+- Rows whose loss has no gradient do not run: placeholders, and rows of advantage 0 without KL term and entropy bonus.
+- Rows are sorted by length and cut into chunks of at most `max_tokens_per_forward` tokens. Activations are kept while
+  half of the free memory holds them; other chunks run again in the backward pass, with the same bits.
+- The vocabulary is scored at the replies' positions alone.
+
+Differences from TRL: with dropout, equal rows share one mask; the metric `entropy` is the mean over the rows that ran; the
+auxiliary loss of a mixture of experts is refused, because it depends on the whole batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,14 +24,13 @@ from torch.nn import Module
 from torch.utils.checkpoint import checkpoint
 from trl.models.utils import disable_gradient_checkpointing
 
+from arena_trainers.lm.backends.activations import FLOAT, Passes, kept_bytes
 from arena_trainers.lm.backends.forward_pass import (
     accepts_argument,
     last_logits,
     reads_padding,
 )
 from arena_trainers.lm.backends.memory import (
-    FLOAT,
-    bytes_per_token,
     chunks_by_length,
     default_max_tokens,
     free_memory,
@@ -32,10 +40,11 @@ from arena_trainers.train.clock import Clock
 from arena_trainers.train.parts import ForwardLoop
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.blocks import attends_in_blocks, block_inputs
+from arena_trainers.train.score.heads import plain_scores, scoring_the_last
+from arena_trainers.train.score.importance import importance_ratio
 from arena_trainers.train.score.kept import KeptActivations
 from arena_trainers.train.score.mismatch import MismatchCheck, ScoringMode
 from arena_trainers.train.score.packing import (
-    IGNORED,
     PackedRow,
     distinct_rows,
     joined_replies,
@@ -43,7 +52,7 @@ from arena_trainers.train.score.packing import (
     packed_rows,
     pairs_per_token,
 )
-from arena_trainers.train.score.reference import importance_ratio, reference_logprobs
+from arena_trainers.train.score.reference import reference_logprobs
 from arena_trainers.train.score.scores import TokenScores
 from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import loss_mask, prompts_with_replies
@@ -59,8 +68,8 @@ class Forward:
 
     Attributes:
         max_tokens: most tokens that run at once, padding included.
-        way: how rows run; `agreement` chooses it.
-        agreement: compares what is sampled with what is trained.
+        mode: how rows run; `mismatch_check` chooses it.
+        mismatch_check: compares what is sampled with what is trained.
         kept: decides which chunks of a loss run once.
         latest: the scores of the latest micro-batch that was trained.
         head: gives values, float32[N, T], of the last hidden states of the model that learns.
@@ -75,31 +84,34 @@ class Forward:
         check_router_loss(trainer)
         self.trainer, self.accelerator = trainer, trainer.accelerator
         self.sharded_weights, self.clock = weights, clock
-        self.mode, self.mismatch_check = (
-            ScoringMode(),
-            MismatchCheck(trainer, weights, self),
-        )
-        self.max_tokens: int = trainer.args.max_tokens_per_forward or (
+        self.mode = ScoringMode()
+        self.mismatch_check = MismatchCheck(trainer, weights, self)
+        args = trainer.args
+        how = {
+            "checkpointing": bool(args.gradient_checkpointing),
+            "autocast": bool(args.bf16 or args.fp16),
+        }
+        self.max_tokens: int = args.max_tokens_per_forward or (
             default_max_tokens(
                 self.accelerator.unwrap_model(trainer.model),
-                trainer.args.device,
-                checkpointing=trainer.args.gradient_checkpointing,
+                args.device,
+                **how,
             )
         )
-        self.kept = self._kept_activations()
+        self.kept = self._kept_activations(how)
         self._inputs: dict[str, Any] | None = None
         self._inner = WeakKeyDictionary[Module, Any]()
         self._every_row = False
         self.latest: TokenScores | None = None
         self.head: Callable[[torch.Tensor], torch.Tensor] | None = None
 
-    def _kept_activations(self) -> KeptActivations:
-        device, model = self.accelerator.device, self.trainer.model
-        config = self.accelerator.unwrap_model(model).config.get_text_config()
-        checkpointing = bool(self.trainer.args.gradient_checkpointing)
+    def _kept_activations(self, how: dict[str, bool]) -> KeptActivations:
+        device = self.accelerator.device
+        model = self.accelerator.unwrap_model(self.trainer.model)
         num_trained = sum(w.numel() for w in model.parameters() if w.requires_grad)
+        passes = Passes.of(model, device, **how)
         return KeptActivations(
-            bytes_per_token(config, checkpointing=checkpointing),
+            kept_bytes(model.config.get_text_config(), passes),
             lambda: free_memory(device),
             partial(torch.cuda.memory_allocated, device)
             if device.type == "cuda"
@@ -380,64 +392,6 @@ class Forward:
         if not compute_entropy:
             return logprobs, torch.zeros_like(logprobs)
         return logprobs, output.entropy
-
-
-@contextmanager
-def scoring_the_last(
-    model: Any, width: int, cuts: bool = True, scored: torch.Tensor | None = None
-) -> Iterator[list[torch.Tensor]]:
-    """Has TRL's fused head score the vocabulary at some of the last positions alone.
-
-    Yields the hidden states of these positions; does nothing else unless `cuts`.
-
-    Args:
-        model: a causal language model.
-        width: number of last positions.
-        cuts: whether the head reads no other states.
-        scored: int64[N, T], which of these positions; all by default.
-    """
-    causal = model.get_base_model() if hasattr(model, "peft_config") else model
-    states: list[torch.Tensor] = []
-
-    def cut_states(module: Module, inputs: tuple[Any, ...], output: Any) -> Any:
-        states.append(selected(output.last_hidden_state[:, -width:], scored))
-        if cuts:
-            output.last_hidden_state = states[-1]
-        return output
-
-    hook = causal.base_model.register_forward_hook(cut_states)
-    try:
-        yield states
-    finally:
-        hook.remove()
-
-
-def selected(states: torch.Tensor, places: torch.Tensor | None) -> torch.Tensor:
-    """[N, T, H]: the states of [N, L, H] at places, int64[N, T]; all without places."""
-    if places is None:
-        return states
-    starts = torch.arange(len(states), device=states.device) * states.shape[1]
-    flat = states.flatten(0, 1)  # of which a selection has a cheap backward pass
-    chosen = flat.index_select(0, (places + starts[:, None]).flatten())
-    return chosen.view(*places.shape, states.shape[2])
-
-
-def plain_scores(
-    model: Any,
-    inputs: dict[str, torch.Tensor],
-    width: int,
-    scored: torch.Tensor | None,
-    temperature: float,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probabilities and entropies of the labels, by the model's own logits."""
-    labels = inputs.pop("shift_labels")
-    logits: torch.Tensor = model(**inputs, use_cache=False).logits[:, -width:]
-    logits = selected(logits, scored)
-    logprobs = (logits.float() / temperature).log_softmax(dim=-1)
-    label_logprobs = logprobs.gather(2, labels.clamp(min=0)[..., None])[..., 0]
-    finite = logprobs.clamp(min=-1e4)  # as 0 times minus infinity is NaN
-    entropies = -(logprobs.exp() * finite).sum(dim=-1)
-    return label_logprobs.masked_fill(labels == IGNORED, 0.0), entropies
 
 
 def _for_all_rows(

@@ -1,6 +1,14 @@
 """`MismatchCheck`: what is sampled is what is trained; checked before step 1, measured in every step.
 
-See docs/trainer.md.
+Before step 1 a few rows are scored as training will (padded on the left, behind one prompt, by TRL's fused output layer, in
+chunks) and each by a plain forward pass of its own. Their log-probabilities must be within `tolerance`. Else prompt sharing or
+the fused layer is switched off, with a warning, if that repairs it; otherwise training is refused. The check is made again
+when the longest row has doubled, because an attention window shows in longer rows alone. A few legal replies are also
+encoded behind their whole prompts and as terms of the loss score them; other tokens are refused.
+
+In every step the gap abs(log-probability as sampled - as trained) is measured before the weights move. No backend corrects
+cut sampling (top-k, top-p, min-p, repetition penalty): the gap shows it, and a warning says so. A token that is cut is never
+played, so no return lowers its probability.
 """
 
 import math

@@ -1,7 +1,16 @@
 """Rows that begin alike are packed into one row, whose tokens are a tree; equal rows run once.
 
 A packed row holds the tokens of all its rows up to their last ones, each common beginning once, in the order of a
-walk from the root. See docs/trainer.md.
+walk from the root. A token attends to the tokens on its path from the root, and its position is its place in its own
+row, so each reply has the log-probabilities of a separate row (within 1e-5 in float32: sums have another order):
+
+    rows: prompt p q r, replies a b <e> and a c <e>;  prompt p q, reply s <e>
+    tokens      p q r a b c s        positions  0 1 2 3 4 4 2
+    scored after r: a;  after a: b, c;  after b, c, s: <e>;  after q: s
+
+Attention between branches is masked in rows of fewer than 1,024 tokens; longer ones attend branch by branch. A row joins a
+packed row where this costs less than its beginning would cost again. Models whose attention takes no such mask run each
+row alone.
 """
 
 from collections.abc import Sequence
@@ -11,8 +20,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from arena_trainers.lm.backends.activations import layer_sizes
 from arena_trainers.lm.backends.forward_pass import accepts_argument
-from arena_trainers.lm.backends.memory import layer_sizes
 from arena_trainers.lm.backends.prefix_tree import common_length
 
 IGNORED = -100  # label of a position that is not scored, in transformers

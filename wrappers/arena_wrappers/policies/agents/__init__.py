@@ -41,6 +41,8 @@ and round. An agent keeps nothing between turns but the record of its own earlie
 from arena_wrappers.policies.agents.built_in import by_seat as by_seat
 from arena_wrappers.policies.agents.built_in import candidates as candidates
 from arena_wrappers.policies.agents.built_in import debate as debate
+from arena_wrappers.policies.agents.built_in import grade_of as grade_of
+from arena_wrappers.policies.agents.built_in import grading as grading
 from arena_wrappers.policies.agents.built_in import planner_worker as planner_worker
 from arena_wrappers.policies.agents.built_in import reflect as reflect
 from arena_wrappers.policies.agents.built_in import tree_search as tree_search

@@ -20,7 +20,7 @@ from arena_wrappers.policies.agents.protocol import (
     roles,
 )
 from arena_wrappers.policies.protocol import Reply
-from arena_wrappers.prompts import InvalidReply, after_reasoning
+from arena_wrappers.prompts import InvalidReply, Message, after_reasoning
 from arena_wrappers.records import Generation
 
 
@@ -189,14 +189,23 @@ def _score(
         raise ValueError(
             f"want a scorer or {JUDGE!r}, got {scorer!r}; make one by its name"
         )
-    instruction = "Do not move yet. Grade this reply:\n{}\nWrite a number from 0 to 1."
-    asks = (
-        add_instruction(instruction.format(fenced(generation.text)), view.messages)
+    answers = yield [
+        Ask(JUDGE, grading(generation.text, view.messages), generation)
         for generation in generations
-    )
-    answers = yield [Ask(JUDGE, *pair) for pair in zip(asks, generations, strict=True)]
-    grades = [_first_number(generation.text) or 0.0 for generation in answers]
-    return [grade if grade <= 1 else 0.0 for grade in grades]
+    ]
+    return [grade_of(generation.text) for generation in answers]
+
+
+def grading(text: str, prompt: Sequence[Message]) -> list[Message]:
+    """What a judge is asked about a reply to a prompt."""
+    instruction = "Do not move yet. Grade this reply:\n{}\nWrite a number from 0 to 1."
+    return add_instruction(instruction.format(fenced(text)), prompt)
+
+
+def grade_of(text: str) -> float:
+    """A judge's grade; numbers beyond 1, and none at all, count as 0."""
+    grade = _first_number(text) or 0.0
+    return grade if grade <= 1 else 0.0
 
 
 def _distinct_texts(view: TurnView, texts: Sequence[str]) -> list[str]:

@@ -1,0 +1,286 @@
+"""A pretrained model that gets better by self-play in a night, on a CPU; writes docs/self-play.md.
+
+    python benchmarks/night.py --hours 8   # what is missing, in order; stops at a checkpoint, goes on
+    python benchmarks/night.py --hours 0   # the page alone
+    python benchmarks/night.py --again "kuhn/rae kuhn_poker/0"   # measures a cell again
+
+SmolLM2-135M-Instruct imitates random legal play (`start`) and learns with a LoRA adapter. A cell is
+a stage of `night_settings`, what is measured, and a seed; `docs/self-play-night.json` keeps each as
+it ends. Starts, checkpoints and adapters are in `--runs`; adapters in `benchmarks/night/adapters`
+serve where that folder is missing. A run that is not finished goes on from its checkpoint in
+`--runs`; on another machine without that folder it begins anew. Run one process at a time.
+"""
+
+import json
+import platform
+import time
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import night_measures
+from arena_trainers.cli.errors import usage_errors
+from arena_trainers.lm import LMPolicy
+from comparing import Runs, Task, add, kept_runs, read, run_script, tell_outdated, write
+from night_page import write_page
+from night_runs import (
+    CPU_SECONDS,
+    HISTORY,
+    NASH_CONV,
+    START,
+    Place,
+    TimeIsUp,
+    policy_of,
+    prepare_process,
+    run,
+    run_name,
+    shown,
+    start,
+)
+from night_settings import (
+    DEFAULT,
+    DTYPE,
+    FIRST_DEAL,
+    GRPO,
+    IMITATION,
+    LORA_R,
+    MEASURED,
+    PROMPT,
+    SHARED,
+    STAGES,
+    TARGETS,
+    TRAINED,
+)
+
+DOCS = Path(__file__).parents[1] / "docs"
+DATA = "self-play-night.json"
+BLIND, CURVE, SO_FAR = "blind", "curve", "so far"
+NUM_SEEDS = 3
+# Runs in the order of work: stage, credit, seed.
+ORDER = [
+    *(("kuhn", credit, seed) for seed in range(3) for credit in ("rae", GRPO, DEFAULT)),
+    ("mixed", DEFAULT, 0),
+    ("mixed", GRPO, 0),
+    ("mixed", DEFAULT, 1),
+    ("mixed", GRPO, 1),
+    ("mixed", "mars", 0),
+    ("mixed", DEFAULT, 2),
+    ("mixed", GRPO, 2),
+]
+FIRST_MIXED = ("mixed", DEFAULT, 0)
+PACKAGES = ("torch", "transformers", "trl", "peft", "numpy")
+# of each step, where the trainer logged it
+CURVES = {
+    "legal": "arena/legal_rate",
+    "tokens": "arena/reply_tokens",
+    "gap": "arena/sampling_gap/mean",
+    "loss": "loss",
+    "kl": "kl",
+    "seconds": CPU_SECONDS,
+}
+
+
+def made_with() -> dict[str, Any]:
+    """The settings that decide the numbers: a cell counts only while they are as today."""
+    # the date is in no template of this model, and the order of listed actions is the game's
+    prompt = {k: v for k, v in vars(PROMPT).items() if k not in ("date", "shuffle")}
+    model = {"imitation": IMITATION, "games": TRAINED, "prompt": prompt}
+    model |= {"lora_r": LORA_R, "targets": [TARGETS[0], TARGETS[-1]], "dtype": DTYPE}
+    settings: dict[str, Any] = {BLIND: {}, START: model}
+    for name, stage in STAGES.items():
+        settings[name] = {**model, "options": {**SHARED, **stage.options}}
+    games = {game: facts.facts for game, facts in MEASURED.items()}
+    variants: dict[str, Any] = {**games}
+    for stage in STAGES.values():
+        for credit in stage.credits:
+            variants[f"{credit} {CURVE}"] = {}
+            trained = {game: games[game] for game in TRAINED if game in stage.measured}
+            variants[f"{credit} {SO_FAR}"] = trained
+            variants |= {f"{credit} {game}": games[game] for game in stage.measured}
+    return {"first_deal": FIRST_DEAL, "settings": settings, "variants": variants}
+
+
+def tasks() -> list[Task]:
+    """All cells in the order of work; those of a run follow each other."""
+    cells: list[Task] = [(BLIND, game, 0) for game in MEASURED]
+    cells.append((START, "kuhn_poker", 0))
+    for stage, credit, seed in ORDER:
+        cells.append((stage, f"{credit} {CURVE}", seed))
+        if (stage, credit, seed) == FIRST_MIXED:
+            cells += [(START, g, s) for s in range(NUM_SEEDS) for g in MEASURED]
+        cells += [(stage, f"{credit} {g}", seed) for g in STAGES[stage].measured]
+    return list(dict.fromkeys(cells))
+
+
+def do(place: Place, task: Task) -> dict[str, Any]:
+    """The values of a cell; what it needs of starts and runs is done.
+
+    Raises:
+        TimeIsUp: the hours of the call have passed.
+    """
+    stage, variant, seed = task
+    place.check_time()
+    if stage == BLIND:
+        return {"policies": night_measures.blind(variant)}
+    if stage == START:
+        return night_measures.measured(policy_at(place, START), variant, seed)
+    credit, _, game = variant.partition(" ")
+    adapter = run(place, stage, credit, seed)
+    if game == CURVE:
+        return curve(json.loads((adapter / HISTORY).read_text()))
+    place.check_time()
+    policy = policy_at(place, run_name(stage, credit, seed))
+    return night_measures.measured(policy, game, seed)
+
+
+@lru_cache(1)
+def policy_at(place: Place, name: str) -> LMPolicy:
+    """The policy of a finished start or run."""
+    if name == START:
+        start(place)
+    adapter = place.adapter(name)
+    if adapter is None:
+        raise ValueError(
+            f"want an adapter of {name} in {place.runs} or in benchmarks/night/adapters, got "
+            "none; leave out --again, so that the run is done"
+        )
+    return policy_of(place, adapter)
+
+
+def curve(history: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the trainer logged at each step, and NashConv where it was measured."""
+    steps = [line for line in history if "step_time" in line]
+    values: dict[str, Any] = {
+        name: [round(line[key], 5) for line in steps if key in line]
+        for name, key in CURVES.items()
+    }
+    games = {key for line in steps for key in line if key.endswith("/return")}
+    values["returns"] = {
+        key.removeprefix("arena/").removesuffix("/return"): {
+            line["step"]: round(line[key], 4) for line in steps if key in line
+        }
+        for key in sorted(games)
+    }
+    values["nash_conv"] = {
+        line["step"]: line[NASH_CONV] for line in history if NASH_CONV in line
+    }
+    return values
+
+
+def so_far(place: Place, runs: Runs, path: Path, made: dict[str, Any]) -> None:
+    """Adds what the newest checkpoint of each unfinished run has learnt, in the trained games.
+
+    Its adapter is measured as it is, in float32; finished ones are measured in bfloat16, as saved.
+    """
+    for stage, credit, seed in ORDER:
+        folder = place.checkpoint(run_name(stage, credit, seed))
+        if folder is None or seed in runs.get(stage, {}).get(f"{credit} {CURVE}", {}):
+            continue
+        began = time.process_time()
+        state = json.loads((folder / "trainer_state.json").read_text())
+        policy = policy_of(place, folder)
+        games = [game for game in TRAINED if game in STAGES[stage].measured]
+        cell: dict[str, Any] = {
+            "step": state["global_step"],
+            "curve": curve(shown(state["log_history"])),
+            "games": {g: night_measures.measured(policy, g, seed) for g in games},
+            "cpu_seconds": round(time.process_time() - began, 1),
+            "versions": versions(),
+        }
+        add(runs, (stage, f"{credit} {SO_FAR}", seed), cell)
+        write(path, runs, made)
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that decide the numbers."""
+    return {"python": platform.python_version(), **{p: version(p) for p in PACKAGES}}
+
+
+def again(place: Place, runs: Runs, name: str) -> None:
+    """Measures a cell again, and says what the file has."""
+    measured = {
+        f"{stage}/{variant}/{seed}": (stage, variant, seed)
+        for stage, variants in runs.items()
+        for variant, seeds in variants.items()
+        for seed in seeds
+        if not variant.endswith((CURVE, SO_FAR))
+    }
+    if name not in measured:
+        raise ValueError(f"want a measured cell, one of {[*measured]}, got {name!r}")
+    stage, variant, seed = measured[name]
+    values, stored = do(place, measured[name]), runs[stage][variant][seed]
+    for key, value in values.items():
+        typer.echo(f"{key}: {value}; in the file {stored[key]}")
+
+
+def main(
+    hours: Annotated[
+        float, typer.Option(min=0, help="How long to work; 0 writes the page alone.")
+    ] = 8.0,
+    runs_at: Annotated[
+        Path, typer.Option("--runs", help="Folder of starts, checkpoints, adapters.")
+    ] = Path("runs/night"),
+    directory: Annotated[
+        Path, typer.Option("--directory", help="Folder of page and data.")
+    ] = DOCS,
+    cell: Annotated[
+        str, typer.Option("--again", metavar="STAGE/CELL/SEED", help="Measures it.")
+    ] = "",
+    unfinished: Annotated[
+        bool,
+        typer.Option(
+            "--so-far", help="Measures checkpoints of runs that have stopped."
+        ),
+    ] = False,
+    device: Annotated[
+        str, typer.Option(help="cpu, or cuda: one seed of each run.")
+    ] = "cpu",
+) -> None:
+    """Does the missing cells in their order, and writes the page."""
+    prepare_process()
+    path, made = directory / DATA, made_with()
+    if device != "cpu":
+        path = path.with_stem(f"{path.stem}-{device}")
+    tell_outdated(path, made)
+    with usage_errors():
+        runs = read(path, made)
+        if device not in ("cpu", "cuda"):
+            raise ValueError(f"want --device cpu or cuda, got {device!r}")
+    place = Place(runs_at, until=time.monotonic() + 3600 * hours, device=device)
+    if cell:
+        with usage_errors():
+            again(place, runs, cell)
+        return
+    if unfinished:
+        so_far(place, runs, path, made)
+    todo = [t for t in tasks() if t[2] not in runs.get(t[0], {}).get(t[1], {})]
+    if device != "cpu":
+        todo = [task for task in todo if task[2] == 0]
+    with kept_runs(path):
+        work(place, todo, runs, path, made)
+    if device == "cpu":
+        write_page(directory, runs)
+
+
+def work(
+    place: Place, todo: list[Task], runs: Runs, path: Path, made: dict[str, Any]
+) -> None:
+    """Does cells until the time is up; writes the file after each."""
+    try:
+        for task in todo:
+            began = time.process_time()
+            values = do(place, task)
+            values["cpu_seconds"] = round(time.process_time() - began, 1)
+            add(runs, task, {**values, "versions": versions()})
+            write(path, runs, made)
+            stage, variant, seed = task
+            typer.echo(f"done: {stage}/{variant}/{seed}")
+    except TimeIsUp:
+        typer.echo("the hours are over; the same command goes on")
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,203 @@
+"""The settings of `benchmarks/night.py`: games, options of training, what is measured, what is expected.
+
+A pretrained model imitates random legal play (`start`), and then learns by self-play with one credit
+estimator. Two stages: `kuhn` is the setting of prime-rl, Kuhn poker alone in 20 steps; `mixed` is
+five games in 150 steps. The adapter of a run is that of its start, trained on.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from arena_wrappers import PromptOptions
+
+LAYERS = range(20, 30)  # of SmolLM2's 30 layers; the last ones have the adapter
+LINEAR = ("q_proj", "k_proj", "v_proj", "o_proj")
+LINEAR_MLP = ("gate_proj", "up_proj", "down_proj")
+TARGETS = [f"{n}.self_attn.{name}" for n in LAYERS for name in LINEAR]
+TARGETS += [f"{n}.mlp.{name}" for n in LAYERS for name in LINEAR_MLP]
+PROMPT = PromptOptions("bare", rules=False, parsing="strict")
+MAX_TOKENS = 12  # of a reply
+DTYPE = "bfloat16"  # of the base, in imitation, play and training; adapters are float32
+FIRST_DEAL = 2**30  # deals from here on measure, those below are of training
+
+# Small versions: prompts of 55 to 240 tokens.
+ROUNDS = {"num_rounds": 4}
+NUMBERS = {"num_numbers": 8, "max_guesses": 4, "num_ranges": 1}
+TRAINED: dict[str, dict[str, Any]] = {
+    "tic_tac_toe": {},
+    "kuhn_poker": {},
+    "mini_hanabi": {},
+    "rounds": ROUNDS,
+    "guess_number": NUMBERS,
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A game in which a model is measured.
+
+    Args:
+        title: in tables.
+        game: its id, or a transform of one.
+        params: of the game.
+        opponent: in all other seats; `"self"` plays all seats.
+        deals: seeds that are played, with each seat of the model.
+        nash_conv: whether the exact NashConv is measured, too.
+    """
+
+    title: str
+    game: str
+    params: dict[str, Any]
+    opponent: str = "self"
+    deals: int = 48
+    nash_conv: bool = False
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All but the title."""
+        return {k: v for k, v in vars(self).items() if k != "title"}
+
+
+def questions(protocol: str) -> Measured:
+    """Sums, asked by a protocol of several seats or of one."""
+    params = {"protocol": protocol, "source": "arithmetic"}
+    return Measured(f"Questions, `{protocol}`", "questions", params, deals=24)
+
+
+RANDOM = "random"
+MEASURED: dict[str, Measured] = {
+    "kuhn_poker": Measured("Kuhn poker", "kuhn_poker", {}, RANDOM, 48, True),
+    "tic_tac_toe": Measured("Tic-tac-toe", "tic_tac_toe", {}, RANDOM),
+    "rounds": Measured("Rounds, 4 of them", "rounds", ROUNDS),
+    "guess_number": Measured("Guess one of 8 numbers", "guess_number", NUMBERS),
+    "mini_hanabi": Measured("Mini Hanabi", "mini_hanabi", {}),
+    "kuhn_disguised": Measured(
+        "Kuhn poker, disguised", "disguise:1(kuhn_poker)", {}, RANDOM, 48, True
+    ),
+    "tic_tac_toe_disguised": Measured(
+        "Tic-tac-toe, disguised", "disguise:1(tic_tac_toe)", {}, RANDOM, 24
+    ),
+    "leduc_poker": Measured("Leduc poker", "leduc_poker", {}, RANDOM, 24, True),
+    "connect_four": Measured("Connect Four", "connect_four", {}, RANDOM, 12),
+    "simple_hanabi": Measured("Simple Hanabi", "simple_hanabi", {}, deals=24),
+    **{name: questions(name) for name in ("solo", "vote", "debate")},
+}
+
+# Imitation of random legal play of the trained games: episodes of each give about 100 replies. With equal
+# numbers of episodes, one reply in twelve was of Kuhn poker, and the start bet in nine of ten cases.
+IMITATION = {
+    "episodes": {
+        "tic_tac_toe": 13,
+        "kuhn_poker": 45,
+        "mini_hanabi": 15,
+        "rounds": 25,
+        "guess_number": 32,
+    },
+    "steps": 24,
+    "batch_size": 16,
+    "learning_rate": 2e-3,
+}
+LORA_R = 16
+
+SHARED: dict[str, Any] = {
+    "reply_format": PROMPT.reply_format,
+    "rules": PROMPT.rules,
+    "parsing": PROMPT.parsing,
+    "max_completion_length": MAX_TOKENS,
+    "episodes_per_step": 32,
+    # A large epsilon keeps the first updates small, as in the recipe `smollm2`.
+    "learning_rate": 1e-4,
+    "adam_epsilon": 1e-4,
+    "adam_beta1": 0.5,
+    "lr_scheduler_type": "linear",
+    "warmup_steps": 3,
+    "max_grad_norm": 1.0,
+    "max_tokens_per_forward": 2048,
+    "bf16": False,  # the base is bfloat16 as it is, see `DTYPE`
+    "gradient_checkpointing": False,
+    "logging_steps": 1,
+    "save_total_limit": 1,
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A setting of training.
+
+    Args:
+        title: in tables.
+        options: of `arena train`, beside `SHARED` and the credit.
+        credits: estimators that are compared.
+        every: steps between measures of Kuhn poker's NashConv.
+        measured: keys of `MEASURED`, of each run.
+    """
+
+    title: str
+    options: dict[str, Any]
+    credits: tuple[str, ...]
+    every: int
+    measured: tuple[str, ...]
+
+
+DEFAULT, GRPO = "control_variates", "episode"
+STAGES = {
+    "kuhn": Stage(
+        "Kuhn poker alone",
+        {
+            "games": ["kuhn_poker"],
+            "beta": 0.5,
+            "num_generations": 8,
+            "max_steps": 20,
+            "save_steps": 5,
+        },
+        ("rae", GRPO, DEFAULT),
+        5,
+        ("kuhn_poker",),
+    ),
+    "mixed": Stage(
+        "five games",
+        {
+            "games": [
+                # weights by length: an episode of Mini Hanabi has 1,400 tokens, one of Kuhn poker 150
+                {"id": "tic_tac_toe", "weight": 0.5},
+                {"id": "tic_tac_toe", "opponents": "random", "weight": 1},
+                {"id": "kuhn_poker", "weight": 2},
+                {"id": "mini_hanabi", "weight": 0.5},
+                {"id": "rounds", "params": ROUNDS, "weight": 2},
+                {"id": "guess_number", "params": NUMBERS, "weight": 2},
+            ],
+            "beta": 0.1,
+            "num_generations": 4,
+            "max_steps": 150,
+            "save_steps": 5,
+        },
+        (DEFAULT, GRPO, "mars"),
+        10,
+        tuple(MEASURED),
+    ),
+}
+
+# Written before any run. `by` is the least change of the mean over seeds that counts as foreseen.
+EXPECTED: dict[str, tuple[str, float, str]] = {
+    "kuhn_poker": ("lower NashConv", 0.2, "docs/smollm2.md fell from 0.7 to 0.35"),
+    "tic_tac_toe": ("higher return", 0.3, "half of its groups face random play"),
+    "rounds": ("higher return", 1.0, "each answer is paid at once"),
+    "guess_number": ("higher return", 0.1, "the answers name the side"),
+    "mini_hanabi": ("higher return", 0.5, "`first` alone is 0.8 above random play"),
+    "kuhn_disguised": ("no change", 0.1, "cards and actions have other names"),
+    "tic_tac_toe_disguised": ("no change", 0.1, "the squares have other names"),
+    "leduc_poker": ("no change", 0.3, "never trained"),
+    "connect_four": ("no change", 0.2, "never trained"),
+    "simple_hanabi": ("higher return", 0.3, "its prompts are those of Mini Hanabi"),
+    "solo": ("no change", 0.05, "never trained"),
+    "vote": ("no change", 0.05, "never trained"),
+    "debate": ("no change", 0.05, "never trained"),
+}
+
+# Between credits, also written before any run.
+EXPECTED_CREDITS = {
+    "kuhn": "In 20 steps NashConv falls by 0.1 to 0.3 with each credit; the three differ by less than "
+    "their intervals.",
+    "mixed": "The default is above `episode` in rounds, by 0.3, where each answer is paid by itself, "
+    "and elsewhere within the intervals.",
+}

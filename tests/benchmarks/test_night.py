@@ -1,0 +1,81 @@
+"""The night: a run that stops goes on as if it had not, and the page is that of its cells."""
+
+import json
+import time
+from dataclasses import replace
+
+import pytest
+from safetensors.torch import load_file
+
+import night
+import night_page
+import night_runs
+from comparing import read
+from gains import make_saved_start
+from night_settings import PROMPT, TRAINED
+
+
+def cells():
+    return read(night.DOCS / night.DATA, night.made_with())
+
+
+def test_the_page_is_that_of_its_cells():
+    assert (night.DOCS / "self-play.md").read_text() == night_page.page(cells())
+
+
+def test_all_cells_of_the_file_count():
+    numbers = json.loads((night.DOCS / night.DATA).read_text())["runs"]
+    count = sum(len(seeds) for stage in numbers.values() for seeds in stage.values())
+    assert count == sum(len(s) for stage in cells().values() for s in stage.values())
+
+
+def test_cells_of_different_versions_make_no_page():
+    runs = {"start": {"rounds": {s: {"versions": {"torch": str(s)}} for s in (0, 1)}}}
+    with pytest.raises(ValueError, match="of the same versions, got 2"):
+        night_page.check(runs)
+
+
+def test_a_known_value_that_differs_makes_no_page():
+    policies = {"uniform": {"nash_conv": 0.9, "return": 0.0}}
+    cell = {"versions": {}, "policies": policies}
+    with pytest.raises(ValueError, match="11/12"):
+        night_page.check({"blind": {"kuhn_poker": {0: cell}}})
+
+
+def test_the_change_is_paired_by_common_seeds():
+    first, second = {0: 1.0, 1: 2.0, 2: 9.0}, {1: 1.0, 0: 0.0}
+    assert night_page.difference_text(first, second) == "**+1.000 ± 0.000**"
+    assert night_page.difference_text({0: 1.0}, second) == "+1.000 (one seed)"
+    assert night_page.difference_text(first, {7: 1.0}) == "-"
+
+
+@pytest.mark.slow
+def test_a_run_that_stops_goes_on_as_if_it_had_not(tmp_path):
+    options = {
+        "model": "tiny",
+        "games": [{"id": g, "params": p} for g, p in TRAINED.items()],
+    }
+    options |= {"reply_format": PROMPT.reply_format, "rules": PROMPT.rules}
+    saved = make_saved_start(options, lambda _: {})
+    adapters = []
+    for until in (float("inf"), 0.0):
+        place = night_runs.Place(
+            tmp_path / str(until),
+            str(saved.folder),
+            targets=("all-linear",),
+            max_steps=2,
+        )
+        night_runs.start(place)
+        if until == 0:  # while the trainer is made
+            hurried = replace(place, until=time.monotonic() + 0.2)
+            with pytest.raises(night_runs.TimeIsUp):
+                night_runs.run(hurried, "kuhn", "rae", 0)
+            assert (place.runs / "kuhn-rae-0" / "checkpoint-1").is_dir()
+        adapters.append(
+            load_file(
+                night_runs.run(place, "kuhn", "rae", 0) / "adapter_model.safetensors"
+            )
+        )
+    assert adapters[0].keys() == adapters[1].keys()
+    assert all((adapters[0][key] == adapters[1][key]).all() for key in adapters[0])
+    saved.kept.cleanup()
