@@ -448,7 +448,8 @@ def page(runs: Runs) -> str:
         FAILED + other_names(runs),
         PARTS[3],
         cost_lines(runs),
-        "CPU seconds are those of a machine that ran other work, too, which makes them more, not fewer. One cell\n"
+        "The start took 119 CPU seconds, seen once. CPU seconds are those of a machine that ran other work, too, which\n"
+        "makes them more, not fewer. One cell "
         "is measured again by:",
         "<!-- run: no, trains first where no adapter is committed -->\n"
         '```sh\npython benchmarks/night.py --again "kuhn/control_variates kuhn_poker/0"\n```',
