@@ -14,7 +14,7 @@ from arena_trainers.train.game_entries import expanded
 from arena_trainers.train.games import different_games, numbered_names
 from arena_trainers.train.settings import SelfPlay
 
-PAGE = Path(__file__).parents[3] / "docs" / "appendix" / "training.md"
+PAGE = Path(__file__).parents[3] / "docs" / "tasks.md"
 LADDER = [{"id": "kuhn_poker", "ladder": ["random", "cfr"], "weight": 3.0}]
 
 
@@ -87,7 +87,8 @@ def test_a_drawn_seat_learns_against_the_opponent_of_the_rung(
 
 
 def test_the_documented_ladder_is_a_run(arena_here: Any, tmp_path: Path) -> None:
-    command = re.search(r"arena (train .*ladder.*)", PAGE.read_text("utf-8"))
+    text = PAGE.read_text("utf-8").replace("\\\n", " ")
+    command = re.search(r"arena (train .*ladder.*)", text)
     assert command
     done = arena_here(*shlex.split(command[1]), "--dry-run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ from arena_trainers.runs.checks.preflight import check_machine, read_options
 from arena_trainers.runs.checks.step_size import StepSize
 from arena_trainers.runs.recipe import FRONT
 
-DOCS = Path(__file__).parents[3] / "docs" / "appendix" / "training.md"
+DOCS = Path(__file__).parents[3] / "docs" / "one-gpu.md"
 SHOWN = ("marshal", "smollm2", "at-grpo-roles", "marft", "advevo", "kuhn-tiny")
 FAST = (*SHOWN, "archer", "poad", "ppo")
 STEP = StepSize(8, 1.0, 8, 4.0, 5, 32, 110.0, 140, 100.0, 120, 20)
@@ -229,10 +229,10 @@ def test_rows_of_conversations_hold_all_replies_of_their_seat():
 
 
 def test_the_page_shows_what_the_command_prints():
-    shown = DOCS.read_text().split("arena train qwen3-0.6b --dry-run ")[-1]
+    shown = DOCS.read_text().split("arena train qwen3-0.6b --dry-run\n")[1]
     block = shown.split("```text\n")[1].split("```")[0]
     printed = iter(plan_of("qwen3-0.6b"))  # shown: some of these lines, in their order
-    assert len(block.splitlines()) > 10
+    assert len(block.splitlines()) > 5
     assert all(line in printed for line in block.splitlines())
 
 
