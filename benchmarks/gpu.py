@@ -329,7 +329,7 @@ def empty_cache() -> None:
 def attention(tiny: bool, work: Path) -> None:
     """A step over replies that share a prompt, in each way; gaps are those to the mask."""
     import torch
-    from transformers.utils import is_flash_attn_2_available
+    from transformers.utils.import_utils import is_flash_attn_2_available
 
     dtype = "float32" if tiny else "bfloat16"
     folder = saved_model("tiny" if tiny else "0.6b", work / "model", dtype)
@@ -381,7 +381,8 @@ def _scored_in(
     model.gradient_checkpointing_enable({"use_reentrant": False})
     pairs = None if way == "flash" else pairs_per_token(model)  # which takes no mask
     packed = packed_rows(ids, torch.ones_like(ids), width, 2**20, pairs)
-    seconds, logprobs = [], torch.zeros(0)
+    logprobs: Any = None
+    seconds = []
     for _ in range(3):
         wait()
         began = time.monotonic()

@@ -89,8 +89,8 @@ def _rows(
         scores=scores,
         on_error="raise",
     )
-    alone = env.game.num_players == 1 or setting.opponent == "self"
-    return [row for row in evaluation.rows if alone or row.seat == "all"]
+    seat = 0 if env.game.num_players == 1 else "all"
+    return [row for row in evaluation.rows if row.seat == seat]
 
 
 def _values(row: ResultRow) -> dict[str, Any]:

@@ -90,6 +90,7 @@ def test_the_best_at_hand_is_won_or_blocked(after):
     assert first == set(range(9))
 
 
+@pytest.mark.slow
 def test_othello_is_played_for_corners_and_discs(play):
     """By hand: the first four moves turn one disc each; and it beats random play."""
     game, bot = arena_envs.make_game("othello"), make_bot("othello_greedy")

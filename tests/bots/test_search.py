@@ -143,6 +143,7 @@ MATCHES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("id", "num_simulations", "num_pairs"), MATCHES)
 def test_mcts_is_as_strong_as_openspiels(id, num_simulations, num_pairs):
     """At equal simulations the mean score is within its 95% interval of 0."""

@@ -69,6 +69,7 @@ def test_z_scores_of_two_reverse_the_bandit():
     assert found.counterexample.lines[0][4] == pytest.approx(0.15, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_signatures_give_one_verdict_for_one_estimator():
     pytest.importorskip("torch")
 

@@ -233,6 +233,7 @@ def test_pairs_of_pairs_are_unbiased(game, estimator):
     np.testing.assert_allclose(gradient, play.gradient, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_with_all_slopes_surprise_changes_the_advantages_of_pairs_of_pairs():
     """Else the proof with all slopes would be empty."""
     assert change_by_surprise(_pairs("signal")) > 0.05

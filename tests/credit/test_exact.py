@@ -165,6 +165,7 @@ def test_larger_batches_divide_the_variance(name):
     np.testing.assert_allclose(two.variance, one.variance / 2, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_expectations_of_drawn_batches_pass_and_fail_the_z_test():
     """Kuhn poker, batches of 8: leaving the own episode out is unbiased, the mean with the
     own episode is shrunk, which 1,000 batches of 8 do not hide."""

@@ -146,6 +146,7 @@ class TestKnownValues:
         assert values == pytest.approx([float(share) for share in shares])
         assert solve(rules, best, merge=True) == pytest.approx(values)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("num_rounds", [1, 2, 5, 12])
     @pytest.mark.parametrize(("first", "second"), [(0.9, 0.8), (0.95, 1.0), (0.3, 0.6)])
     def test_on_a_grid_it_is_within_a_step_for_every_round(

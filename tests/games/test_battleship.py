@@ -204,6 +204,7 @@ def test_a_placement_leaves_room_for_the_ships_to_come() -> None:
     assert texts == ["a1", "b1", "d1", "e1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rules", "shots"),
     [

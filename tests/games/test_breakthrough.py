@@ -93,6 +93,7 @@ def test_other_boards_keep_the_contract(
     check_contract(rules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rules", "seat"),
     [

@@ -195,6 +195,7 @@ def consistent(rules: Goofspiel, state: State, seat: int) -> set[State]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rules", "bids"),
     [

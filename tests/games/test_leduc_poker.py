@@ -63,6 +63,7 @@ def test_the_tree_and_what_seats_know_are_those_of_openspiel(oracle: Any) -> Non
     assert len(ends) == 5520
 
 
+@pytest.mark.slow
 def test_three_players_play_and_know_alike(oracle: Any) -> None:
     knowledge = oracle.Knowledge(three)
     oracle.play_games(three, theirs(three), 5000, knowledge)

@@ -128,6 +128,7 @@ def test_four_by_four_is_a_win_for_white_by_eight_discs() -> None:
     assert lead(small.initial_state()) == -8
 
 
+@pytest.mark.slow
 def test_the_longest_game_of_size_four_keeps_to_max_turns() -> None:
     @cache
     def longest(state: State) -> int:

@@ -61,6 +61,7 @@ class Guesses:
         return replies
 
 
+@pytest.mark.slow
 def test_solo_has_as_many_replies_as_the_tokens_of_the_team_buy():
     """Three of four tokens buy three; of three, two alike are right more often than one."""
     game = "questions(protocol=vote)"

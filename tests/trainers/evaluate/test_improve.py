@@ -494,6 +494,7 @@ class Paid:
         return [Reply(obedient(request)) for request in requests]
 
 
+@pytest.mark.slow
 def test_a_budget_ends_the_run_and_a_larger_one_goes_on(tmp_path):
     """Both processes together use no more than the larger budget, and no game is paid twice."""
     used, calls = [], 0

@@ -105,6 +105,7 @@ def policy():
     return LMPolicy(model.eval(), tokenizer, max_new_tokens=4, prompt=BARE)
 
 
+@pytest.mark.slow
 def test_a_model_taught_legal_replies_has_little_illegal_mass(policy):
     """It plays what it was taught, so what is scored must be the same tokens."""
     game = arena_envs.make_game("kuhn_poker")

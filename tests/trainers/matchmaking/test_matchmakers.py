@@ -162,6 +162,7 @@ def test_replicator_dynamics_find_the_mixed_equilibrium():
     np.testing.assert_allclose(dominated, [0.9, 0.1], atol=0.01)
 
 
+@pytest.mark.slow
 def test_replicator_dynamics_lose_little_in_random_games():
     """The best response gains at most 3 % of the largest payoff; an equilibrium loses none."""
     rng, losses = np.random.default_rng(0), []

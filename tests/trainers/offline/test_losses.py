@@ -126,6 +126,7 @@ class Gradients(TrainerCallback):
         self.found.append(torch.cat(parts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

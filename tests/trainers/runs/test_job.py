@@ -578,6 +578,7 @@ def test_an_edited_config_is_refused_with_the_difference(
     assert read_config(folder) == settings
 
 
+@pytest.mark.slow
 def test_a_run_need_not_measure_its_start(arena_here, tmp_path):
     run = tmp_path / "run"
     options = [*SMALL, "--callbacks.measure_start", "false", "--output-dir", run]

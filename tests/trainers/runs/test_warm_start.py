@@ -42,6 +42,7 @@ def started(tokenizer, kuhn_env):
     return start
 
 
+@pytest.mark.slow
 def test_micro_batches_change_nothing(started):
     whole, losses = started(max_tokens=10_000)
     parts, same = started(max_tokens=100)
@@ -143,6 +144,7 @@ def test_global_random_generators_are_as_before(started):
     assert drawn() == first
 
 
+@pytest.mark.slow
 def test_a_trainer_of_another_precision_may_follow(started):
     started(num_steps=1)
     try:

@@ -180,6 +180,7 @@ def test_a_ranking_without_nash_average_is_by_mean_return() -> None:
     assert summary.means[0].num_episodes == 15
 
 
+@pytest.mark.slow
 def test_ratings_count_all_competitive_games_together() -> None:
     found = play_tournament(
         ["random", "minimax"], ["tic_tac_toe", "nim"], 20, self_pairs=True
@@ -535,6 +536,7 @@ print({"torch", "transformers", "trl", "matplotlib"} & set(sys.modules))
 """
 
 
+@pytest.mark.slow
 def test_bots_are_measured_without_torch() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True

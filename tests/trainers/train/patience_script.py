@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import torch.distributed as dist
 
@@ -45,14 +46,15 @@ def job(rank):
     from arena_trainers.runs.callbacks.nash_conv import NashConvCallback
     from arena_trainers.runs.results import measure
     from arena_trainers.runs.results.measure import GameMeter
+    from arena_wrappers import stream_plans
 
-    stream, num_played = measure.stream_plans, []
+    num_played = []
 
     def counted(plans, **options):
         num_played.append(len(plans))
-        return stream(plans, **options)
+        return stream_plans(plans, **options)
 
-    measure.stream_plans = counted
+    patch.object(measure, "stream_plans", counted).start()
     begin = dist.init_process_group
 
     def begin_impatiently(*args, **options):

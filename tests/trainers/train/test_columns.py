@@ -93,6 +93,7 @@ def test_a_turn_without_the_column_is_refused():
         turn_records(episodes, [0], [BOTH], (), ("tokens.entropy",))
 
 
+@pytest.mark.slow
 def test_columns_that_are_not_read_are_not_collected(make_trainer, generated):
     trainer = make_trainer(credit="mars")
     generated(trainer)

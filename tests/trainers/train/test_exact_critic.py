@@ -349,6 +349,7 @@ def _check_values(trainer, values):
     np.testing.assert_allclose(trainer.last_turns.value, want, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_advantages_of_legal_actions_have_mean_0_in_each_state(make_trainer, generated):
     trainer = make_trainer(**EXACT, max_steps=2, episodes_per_step=64, logging_steps=1)
     before = trainer.credit.critic.illegal_mass

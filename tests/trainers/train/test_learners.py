@@ -106,14 +106,17 @@ def test_each_row_trains_the_adapter_of_its_role(make, generated):
             torch.testing.assert_close(grad, p.grad, atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_small_chunks_have_the_gradient_of_one(make, generated, monkeypatch):
     """Chunks that run again in the backward pass run with their own adapter."""
+    trainer = make(TWO)
+    batch = generated(trainer)
+    trainer.current_gradient_accumulation_steps = 1
     found = []
-    for most, free in ((None, 0), (40, 0), (40, 2**40)):
+    for most, free in ((trainer.forward.max_tokens, 0), (40, 0), (40, 2**40)):
         monkeypatch.setattr(forward, "free_memory", lambda device, free=free: free)
-        trainer = make(TWO, max_tokens_per_forward=most)
-        batch = generated(trainer)
-        trainer.current_gradient_accumulation_steps = 1
+        trainer.forward.max_tokens = most
+        trainer.model.zero_grad()
         trainer._compute_loss(trainer.model, batch).backward()
         found.append([p.grad for own in trainer.learners.weights for p in own])
     for one, *others in zip(*found, strict=True):
@@ -136,13 +139,14 @@ def no_credit_for(role):
     return Trainer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "roles", [TWO, pytest.param(WHOLE, marks=pytest.mark.slow)], ids=["lora", "whole"]
 )
 def test_a_learner_without_advantage_keeps_its_weights(make, monkeypatch, roles):
     """Neither momentum nor weight decay of earlier steps moves it."""
     monkeypatch.setitem(globals(), "TurnGRPOTrainer", no_credit_for("worker"))
-    trainer = make(roles, max_steps=3, weight_decay=0.1)
+    trainer = make(roles, max_steps=2, weight_decay=0.1)
     seen = []
     step = trainer.training_step
 
@@ -180,6 +184,7 @@ def test_learners_take_turns(make):
 SEQUENTIAL = {"update": "sequential", "num_iterations": 2}
 
 
+@pytest.mark.slow
 def test_sequential_weighs_a_move_by_the_change_of_its_plan(make, generated):
     """The worker's gradient is that of -f A log p by hand, f = new / old probability of the plan."""
     trainer = make(TWO, **SEQUENTIAL)
@@ -268,7 +273,7 @@ def test_a_step_without_a_turn_of_its_learner_logs_no_return(make, generated):
 
 
 def test_seats_have_adapters_of_their_own(make):
-    trainer = make(SEATS, None, update={"freeze": [1]}, max_steps=2)
+    trainer = make(SEATS, None, update={"freeze": [1]})
     before = weights_of(trainer, "seat_1")
     trainer.train()
     assert same(before, weights_of(trainer, "seat_1"))
@@ -276,6 +281,7 @@ def test_seats_have_adapters_of_their_own(make):
     assert {row.learner for row in trainer._rows} == {0}
 
 
+@pytest.mark.slow
 def test_a_learner_has_its_own_learning_rate_and_kl_weight(make):
     own = {"lora_r": 2, "learning_rate": 0.5, "beta": 0.2}
     trainer = make({"planner": {"lora_r": 4}, "worker": own}, max_steps=1)
@@ -313,6 +319,7 @@ def test_a_resumed_run_is_the_unbroken_one(make, tmp_path, roles):
         assert same(weights_of(unbroken, name), weights_of(resumed, name))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_rank_names_the_learner(make, tmp_path):
     options = {"save_strategy": "steps", "save_steps": 1}
     make(TWO, **options).train()
@@ -323,7 +330,6 @@ def test_a_checkpoint_of_another_rank_names_the_learner(make, tmp_path):
 
 def test_a_saved_adapter_plays(make, tmp_path):
     trainer = make(TWO)
-    trainer.train()
     trainer.save_model(str(tmp_path / "model"))
     policy = LMPolicy.from_pretrained(tmp_path / "model" / "worker")
     assert policy.prompt == trainer.args.prompt
@@ -389,6 +395,7 @@ def test_a_past_self_plays_each_role_with_the_weights_of_then(make, roles):
         KUHN, KUHN.apply(KUHN.apply(KUHN.initial_state(), 0), 1), SHORT
     )
     options = {"opponents": PAST, "max_steps": 2, "learning_rate": 0.05}
+    options |= {"credit": "gae", "critic": "features"}  # it reads no model
     trainer = make(roles, **options)
 
     def replies(player):

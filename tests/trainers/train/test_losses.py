@@ -215,6 +215,7 @@ def weights_after(trainer):
 ENDED = {"entropy": {"weight": 0}, "hapo_clip": {"weight": 0}, "kl_to": {"weight": 0.0}}
 
 
+@pytest.mark.slow
 def test_weights_of_zero_train_as_without_terms(make_trainer):
     plain = weights_after(make_trainer(max_steps=2))
     zero = weights_after(make_trainer(max_steps=2, losses=ENDED))
@@ -428,6 +429,7 @@ def test_the_reference_may_be_another_model(
         assert found[: len(own)].tolist() == pytest.approx(own.tolist(), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_reference_of_another_model_is_as_trl_makes_one(make_trainer, model_folder):
     """Of the learner's own folder, it trains the same, also if it follows the learner."""
     options = {"beta": 0.1, "max_steps": 3, "sync_ref_model": True}

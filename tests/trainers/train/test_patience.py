@@ -26,6 +26,7 @@ def texts_of(folder, *launcher, kind=()):
     return [(folder / f"rank{n}.txt").read_text() for n in (0, 1)]
 
 
+@pytest.mark.slow
 def test_work_that_takes_longer_than_a_collective_call_ends_no_process(tmp_path):
     assert texts_of(tmp_path) == ["[0, 1, 4, 9, 16] a fault of one"] * 2
 

@@ -143,6 +143,7 @@ def weights_of(trainer):
     return [weights.clone() for weights in trainer.model.state_dict().values()]
 
 
+@pytest.mark.slow
 def test_without_weight_the_run_is_that_of_a_baseline_of_zero_bit_by_bit(make_trainer):
     options = {"max_steps": 3, "num_iterations": 2, "gradient_accumulation_steps": 1}
     args = {"critic_args": {"loss_weight": 0.0}, "credit_args": WHOLE}
@@ -156,6 +157,7 @@ def test_without_weight_the_run_is_that_of_a_baseline_of_zero_bit_by_bit(make_tr
     assert all(map(torch.equal, weights_of(other), weights_of(one)))
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_values_bit_by_bit(whole_and_resumed):
     options: dict[str, Any] = {**POAD, **FAST}
     options |= {"logging_steps": 1}

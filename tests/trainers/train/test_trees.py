@@ -188,6 +188,7 @@ def test_the_critic_has_the_discount_of_the_estimator(make_trainer):
     assert trainer.credit.critic.discount == 0.5
 
 
+@pytest.mark.slow
 def test_a_resumed_critic_goes_on_bit_by_bit(whole_and_resumed):
     options = {
         "credit": "gae",
