@@ -96,10 +96,10 @@ class BatchCredit:
         """Logs weights and means of the rewards, and moves the multipliers."""
         weights = self.weights
         for part in self.parts:
-            paid = [record for record in records if part.name in record.rewards]
+            paid_records = [record for record in records if part.name in record.rewards]
             # over turns, not their calls
-            total = math.fsum(record.rewards[part.name] for record in paid)
-            mean = total / max(num_turns(paid), 1)
+            total = math.fsum(record.rewards[part.name] for record in paid_records)
+            mean = total / max(num_turns(paid_records), 1)
             self.metrics[f"arena/reward/{part.name}"] = mean
             self.metrics[f"arena/reward/{part.name}/weight"] = weights[part.name]
             if trains and records and part.sign:

@@ -95,8 +95,8 @@ def _values(setup: Setup) -> str | None:
     suppliers = setup.suppliers
     for name in VALUES:
         # what is named by a text is checked when it is imported
-        known = name in suppliers and not isinstance(suppliers[name], str)
-        if known and not pays_calls(suppliers[name]):
+        is_imported = name in suppliers and not isinstance(suppliers[name], str)
+        if is_imported and not pays_calls(suppliers[name]):
             return f"columns {name!r}"
     return None
 

@@ -60,8 +60,8 @@ def _row_blocks(ends: NDArray[np.int64], padding: int) -> RowBlocks:
     edges = np.flatnonzero(ends == np.arange(len(ends))) + 1  # behind each block
     blocks = []
     for start, end in pairwise([0, *edges.tolist()]):
-        seen = (pieces < end) & (ends[pieces] >= start)
-        blocks.append((end - start, tuple(np.flatnonzero(seen).tolist())))
+        is_attended = (pieces < end) & (ends[pieces] >= start)
+        blocks.append((end - start, tuple(np.flatnonzero(is_attended).tolist())))
     sizes = np.diff(pieces, append=len(ends))
     return RowBlocks(padding, tuple(sizes.tolist()), tuple(blocks))
 
@@ -124,12 +124,12 @@ def _parts(
     _, *keys, _ = key.split(pieces, dim=2)
     _, *values, _ = value.split(pieces, dim=2)
     yield torch.zeros_like(before)
-    for block, (size, seen) in zip(queries, blocks.blocks, strict=True):
-        block_keys = torch.cat([keys[i] for i in seen], dim=2)
+    for block, (size, attended) in zip(queries, blocks.blocks, strict=True):
+        block_keys = torch.cat([keys[i] for i in attended], dim=2)
         yield scaled_dot_product_attention(
             block,
             block_keys,
-            torch.cat([values[i] for i in seen], dim=2),
+            torch.cat([values[i] for i in attended], dim=2),
             causal_lower_right(size, block_keys.shape[2]),
             dropout,
             scale=scaling,

@@ -87,29 +87,32 @@ class Forward:
         self.mode = ScoringMode()
         self.mismatch_check = MismatchCheck(trainer, weights, self)
         args = trainer.args
-        how = {
-            "checkpointing": bool(args.gradient_checkpointing),
-            "autocast": bool(args.bf16 or args.fp16),
-        }
         self.max_tokens: int = args.max_tokens_per_forward or (
             default_max_tokens(
                 self.accelerator.unwrap_model(trainer.model),
                 args.device,
-                **how,
+                checkpointing=bool(args.gradient_checkpointing),
+                autocast=bool(args.bf16 or args.fp16),
             )
         )
-        self.kept = self._kept_activations(how)
+        self.kept = self._kept_activations()
         self._inputs: dict[str, Any] | None = None
         self._inner = WeakKeyDictionary[Module, Any]()
         self._every_row = False
         self.latest: TokenScores | None = None
         self.head: Callable[[torch.Tensor], torch.Tensor] | None = None
 
-    def _kept_activations(self, how: dict[str, bool]) -> KeptActivations:
+    def _kept_activations(self) -> KeptActivations:
         device = self.accelerator.device
         model = self.accelerator.unwrap_model(self.trainer.model)
         num_trained = sum(w.numel() for w in model.parameters() if w.requires_grad)
-        passes = Passes.of(model, device, **how)
+        args = self.trainer.args
+        passes = Passes.of(
+            model,
+            device,
+            checkpointing=bool(args.gradient_checkpointing),
+            autocast=bool(args.bf16 or args.fp16),
+        )
         return KeptActivations(
             kept_bytes(model.config.get_text_config(), passes),
             lambda: free_memory(device),

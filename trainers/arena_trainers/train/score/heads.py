@@ -46,8 +46,8 @@ def selected(states: torch.Tensor, places: torch.Tensor | None) -> torch.Tensor:
         return states
     starts = torch.arange(len(states), device=states.device) * states.shape[1]
     flat = states.flatten(0, 1)  # of which a selection has a cheap backward pass
-    chosen = flat.index_select(0, (places + starts[:, None]).flatten())
-    return chosen.view(*places.shape, states.shape[2])
+    states_at_places = flat.index_select(0, (places + starts[:, None]).flatten())
+    return states_at_places.view(*places.shape, states.shape[2])
 
 
 def plain_scores(
