@@ -196,14 +196,14 @@ def make_trainer(model_folder, settings):
 
 @pytest.fixture
 def whole_and_resumed(make_trainer, tmp_path):
-    """Trains four steps with a critic, and again from the checkpoint after two."""
+    """Trains two steps with a critic, and again from the checkpoint after one."""
     from arena_trainers.train import CRITIC
 
     def train(**options):
-        options |= {"max_steps": 4, "save_strategy": "steps", "save_steps": 2}
+        options |= {"max_steps": 2, "save_strategy": "steps", "save_steps": 1}
         whole = make_trainer(output_dir=str(tmp_path / "whole"), **options)
         whole.train()
-        checkpoint = tmp_path / "whole" / "checkpoint-2"
+        checkpoint = tmp_path / "whole" / "checkpoint-1"
         assert (checkpoint / CRITIC).is_file()
         resumed = make_trainer(output_dir=str(tmp_path / "resumed"), **options)
         resumed.train(resume_from_checkpoint=str(checkpoint))

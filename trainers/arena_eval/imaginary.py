@@ -11,17 +11,29 @@ importance resampling (Andrieu, Lee and Vihola 2018, https://arxiv.org/abs/1312.
 """
 
 import random
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, AnyState, possible_outcomes
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    AnyState,
+    possible_actions,
+    possible_outcomes,
+    random_states,
+)
 from arena_eval.luck import LUCK_KINDS, BehaviorOf, Floats
 
 MAX_NODES = 2000  # states that are visited for the histories of an episode
 MAX_ALIKE = 200  # such histories
 NUM_SAMPLED = 15  # draws where there are more
+MAX_OUTCOMES = (
+    600  # of the draws of a game in which histories are drawn; more take long
+)
 
 Steps = Sequence[tuple[Any, Any]]  # as of `arena_eval.luck.draws_of`
 Outcomes = list[tuple[Any, float]]  # of a draw, with probabilities; None forfeits
@@ -115,7 +127,8 @@ def sampled_histories(
     the opponent comes from those that look right, and its weight is the product of what these
     have together. After the seat's last turn all are drawn. A draw that finds no outcome is left out.
 
-    Empty where an opponent's probabilities are unknown, and unless there are two seats.
+    Empty where an opponent's probabilities are unknown, unless there are two seats, in games without
+    hidden information, and in those where it takes long (`MAX_OUTCOMES`).
 
     Args:
         game: the rules.
@@ -125,12 +138,26 @@ def sampled_histories(
         rng: independent of the episode.
         num: draws.
     """
+    if game.num_players != 2 or game.information == "perfect":
+        return []
     steps = [*steps]
     sampler = _HistorySampler(game, steps, seat, behavior_of, rng)
-    if game.num_players != 2 or not sampler.is_known(steps):
+    if (
+        not sampler.is_known(steps)
+        or _num_outcomes(cast(Hashable, game)) > MAX_OUTCOMES
+    ):
         return []
     draws = [sampler.drawn() for _ in range(num)]
     return [sampler.played(steps), *(draw for draw in draws if draw is not None)]
+
+
+@lru_cache(maxsize=16)
+def _num_outcomes(game: AnyGame) -> int:
+    """Outcomes and legal actions along a random game, so that a game's episodes are treated alike."""
+    return sum(
+        len(possible_actions(game, state))
+        for state, _ in random_states(game, random.Random(0))
+    )
 
 
 class _HistorySampler:

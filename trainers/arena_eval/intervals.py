@@ -113,9 +113,9 @@ def adjusted_interval(values: Floats, low: float, high: float) -> tuple[float, f
     """A 95 % interval of a mean with the luck taken out.
 
     Such values are near each other but for rare surprises, so that few of them hide more: the
-    hull of `hull_interval` has up to 4 additional values below 20 values, and 2 below 50.
+    hull of `hull_interval` has up to 4 additional values below 50 values, and 2 below 100.
     """
-    num_more = 4 if len(values) < 20 else 2 if len(values) < 50 else 1
+    num_more = 4 if len(values) < 50 else 2 if len(values) < 100 else 1
     return hull_interval(values, low, high, num_more)
 
 

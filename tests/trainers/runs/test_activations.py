@@ -1,16 +1,26 @@
 """The bytes of activations against what layers keep, and what a process takes on a CPU for three sizes of model."""
 
 import os
+import runpy
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from trl.trainer.utils import add_fused_lm_head
 
-from arena_trainers.lm.backends.activations import Passes, layer_bytes
+from arena_trainers.lm.backends.activations import (
+    Passes,
+    activation_bytes,
+    layer_bytes,
+)
 
 SCRIPT = Path(__file__).with_name("activations_script.py")
 MAPPED = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
@@ -68,6 +78,72 @@ def test_a_layer_keeps_what_is_calculated(kind, autocast, dtype, adapted):
     model, three = kept_of(kind, 3, autocast, dtype, adapted)
     calculated = layer_bytes(model.config, Passes.of(model, CPU, autocast=autocast))
     assert calculated == pytest.approx((three - two) / LENGTH, rel=0.04)
+
+
+class Allocated(TorchDispatchMode):
+    """Counts the bytes of tensors that exist at once; those of `before` count nothing."""
+
+    def __init__(self, before):
+        super().__init__()
+        self.now = self.peak = 0
+        self.sizes = {tensor.untyped_storage()._cdata: 0 for tensor in before}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        output = function(*args, **(kwargs or {}))
+        for tensor in tree_leaves(output):
+            if isinstance(tensor, torch.Tensor):
+                self.note(tensor.untyped_storage())
+        return output
+
+    def note(self, storage):
+        key = storage._cdata
+        if key not in self.sizes:
+            self.sizes[key] = storage.nbytes()
+            self.now += self.sizes[key]
+            self.peak = max(self.peak, self.now)
+            weakref.finalize(storage, self.forget, key)
+
+    def forget(self, key):
+        self.now -= self.sizes.pop(key, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "length", "autocast", "checkpointing"),
+    [
+        ("smollm2", 512, False, False),
+        ("qwen3-0.6b", 256, False, False),
+        ("qwen3-0.6b", 8192, False, True),
+        ("qwen3-0.6b", 4096, True, False),
+    ],
+)
+def test_models_of_true_sizes_allocate_what_is_calculated(
+    shape, length, autocast, checkpointing
+):
+    """With tensors that have a size and no numbers."""
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        model = runpy.run_path(str(SCRIPT))["model_of"](shape).train()
+        add_fused_lm_head(model, temperature=1.0, outputs=("log_probs", "entropy"))
+        if checkpointing:
+            model.gradient_checkpointing_enable({"use_reentrant": False})
+        ids = torch.zeros(1, length, dtype=torch.long)
+
+        def step():
+            with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                options = {"fused_lm_head": True, "use_cache": False}
+                output = model(input_ids=ids, shift_labels=ids, **options)
+            output.log_probs.sum().backward()
+
+        step()  # makes the gradients
+        weights = list(model.parameters())
+        with Allocated([*weights, *(weight.grad for weight in weights)]) as allocated:
+            step()
+    how = {"checkpointing": checkpointing, "autocast": autocast}
+    passes = Passes.of(model, CPU, **how)
+    calculated = activation_bytes(model.config, length, passes)
+    if autocast:  # torch keeps the weights that it has cast
+        calculated += 2.0 * sum(weight.numel() for weight in weights)
+    assert calculated == pytest.approx(allocated.peak, rel=0.1)
 
 
 def assert_within_a_fifth(*arguments):

@@ -109,12 +109,14 @@ def test_each_row_trains_the_adapter_of_its_role(make, generated):
 @pytest.mark.slow
 def test_small_chunks_have_the_gradient_of_one(make, generated, monkeypatch):
     """Chunks that run again in the backward pass run with their own adapter."""
+    trainer = make(TWO)
+    batch = generated(trainer)
+    trainer.current_gradient_accumulation_steps = 1
     found = []
-    for most, free in ((None, 0), (40, 0), (40, 2**40)):
+    for most, free in ((trainer.forward.max_tokens, 0), (40, 0), (40, 2**40)):
         monkeypatch.setattr(forward, "free_memory", lambda device, free=free: free)
-        trainer = make(TWO, max_tokens_per_forward=most)
-        batch = generated(trainer)
-        trainer.current_gradient_accumulation_steps = 1
+        trainer.forward.max_tokens = most
+        trainer.model.zero_grad()
         trainer._compute_loss(trainer.model, batch).backward()
         found.append([p.grad for own in trainer.learners.weights for p in own])
     for one, *others in zip(*found, strict=True):
@@ -144,7 +146,7 @@ def no_credit_for(role):
 def test_a_learner_without_advantage_keeps_its_weights(make, monkeypatch, roles):
     """Neither momentum nor weight decay of earlier steps moves it."""
     monkeypatch.setitem(globals(), "TurnGRPOTrainer", no_credit_for("worker"))
-    trainer = make(roles, max_steps=3, weight_decay=0.1)
+    trainer = make(roles, max_steps=2, weight_decay=0.1)
     seen = []
     step = trainer.training_step
 
@@ -271,7 +273,7 @@ def test_a_step_without_a_turn_of_its_learner_logs_no_return(make, generated):
 
 
 def test_seats_have_adapters_of_their_own(make):
-    trainer = make(SEATS, None, update={"freeze": [1]}, max_steps=2)
+    trainer = make(SEATS, None, update={"freeze": [1]})
     before = weights_of(trainer, "seat_1")
     trainer.train()
     assert same(before, weights_of(trainer, "seat_1"))
@@ -328,7 +330,6 @@ def test_a_checkpoint_of_another_rank_names_the_learner(make, tmp_path):
 
 def test_a_saved_adapter_plays(make, tmp_path):
     trainer = make(TWO)
-    trainer.train()
     trainer.save_model(str(tmp_path / "model"))
     policy = LMPolicy.from_pretrained(tmp_path / "model" / "worker")
     assert policy.prompt == trainer.args.prompt
