@@ -46,7 +46,7 @@ class FixUp(TrainerCallback):
             optimizer.step()
             self.num_steps += 1
         optimizer.zero_grad()
-        self.reached.append(float(divergence.max()))
+        self.reached.append(divergence.detach().max().item())
 
     def logps(self, model):
         """float[tokens of replies, vocabulary]; rows are padded behind, which no token reads."""
