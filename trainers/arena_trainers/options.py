@@ -290,6 +290,12 @@ def read_pairs(
             value: Any = text
         else:
             value = read_yaml(text, f"--{name} {key}")
+            if (
+                isinstance(value, bool)
+                and types_of_value
+                and "bool" not in types_of_value
+            ):
+                value = text  # `yes`, as it was typed
         values |= read_mapping(name, {key: value}, options)
     return {
         key: _text_or_file(name, key, value) if key in _TEXTS_OR_FILES else value
