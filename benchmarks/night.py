@@ -8,12 +8,15 @@ SmolLM2-135M-Instruct imitates random legal play (`start`) and learns with a LoR
 a stage of `night_settings`, what is measured, and a seed; `docs/self-play-night.json` keeps each as
 it ends. Starts, checkpoints and adapters are in `--runs`; adapters in `benchmarks/night/adapters`
 serve where that folder is missing. A run that is not finished goes on from its checkpoint in
-`--runs`; on another machine without that folder it begins anew. Run one process at a time.
+`--runs`; on another machine without that folder it begins anew.
 """
 
+import fcntl
 import json
 import platform
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -259,10 +262,29 @@ def main(
     todo = [t for t in tasks() if t[2] not in runs.get(t[0], {}).get(t[1], {})]
     if device != "cpu":
         todo = [task for task in todo if task[2] == 0]
-    with kept_runs(path):
+    with kept_runs(path), usage_errors(), alone(runs_at):
         work(place, todo, runs, path, made)
     if device == "cpu":
         write_page(directory, runs)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Holds a folder of runs: two processes would delete each other's checkpoints.
+
+    Raises:
+        ValueError: another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"want one process for {folder}, got a second; wait for the first, or give "
+                "another --runs"
+            ) from None
+        yield
 
 
 def work(

@@ -471,5 +471,7 @@ FAILED = """\
 - **A strong KL term.** In the runs above it keeps replies apart, and seems to pull back to the start: eight of nine runs had a
   lower NashConv at step 5 or 10 than at the end. The [recipe](smollm2.md) that reaches 0.35 plays 128 episodes in each of 70 steps, fourteen
   times as many.
+- **Two processes.** A first run of five games reached step 26 and was lost: two calls of the command deleted each other's
+  checkpoints. The command now holds its folder.
 - **A step in seconds.** bfloat16 multiplies matrices seven times as fast as float32 on this CPU, yet a mixed step of the
   first weights took 51 to 76 CPU seconds: multiplications are a third of a pass, element-wise work most of the rest."""

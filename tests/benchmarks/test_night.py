@@ -49,6 +49,12 @@ def test_the_change_is_paired_by_common_seeds():
     assert night_page.difference_text(first, {7: 1.0}) == "-"
 
 
+def test_one_process_holds_a_folder_of_runs(tmp_path):
+    second = night.alone(tmp_path)
+    with night.alone(tmp_path), pytest.raises(ValueError, match="got a second"):
+        second.__enter__()
+
+
 @pytest.mark.slow
 def test_a_run_that_stops_goes_on_as_if_it_had_not(tmp_path):
     options = {
