@@ -103,8 +103,9 @@ def test_the_numbers_of_a_docstring_are_those_of_the_report(name):
     games = {text[1 : text.index("`", 1)]: text for text in sections[1:]}
     _, _, text = bias(name)
     numbers = NUMBER.findall(text)
-    assert len(numbers) == text.count("cosine") > 0
-    assert text.endswith(" (`arena credit check`).")
+    message = f"the item *Number* copies a row of docs/credit/report.md, got: {text}"
+    assert len(numbers) == text.count("cosine") > 0, message
+    assert text.endswith(" (`arena credit check`)."), message
     for cosine, factor, game, setting in numbers:
         row = re.search(rf"^\| `{name}` \|(.*)\|$", games[game], re.MULTILINE)
         cells = [cell.strip() for cell in row[1].split("|")]
