@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from arena_trainers.train.games import GamePlan as GamePlan
     from arena_trainers.train.matching import MATCHMAKING_FILE as MATCHMAKING_FILE
-    from arena_trainers.train.opponents import opponents as opponents
+    from arena_trainers.train.opponent_policies import opponents as opponents
     from arena_trainers.train.records import TurnRecord as TurnRecord
     from arena_trainers.train.records import turn_records as turn_records
     from arena_trainers.train.rows import TrainingRow as TrainingRow

@@ -19,7 +19,7 @@ from arena_trainers.train.critics.exact import check_exact_opponents
 from arena_trainers.train.critics.exact_check import check_reply_probs
 from arena_trainers.train.critics.registry import critic_facts
 from arena_trainers.train.games import GamePlan, check_used, numbered_names
-from arena_trainers.train.opponents import opponents
+from arena_trainers.train.opponent_policies import opponents
 from arena_trainers.trial import trial
 from arena_wrappers import Branching, EpisodePlan, Policy
 from arena_wrappers.policies import without_noise

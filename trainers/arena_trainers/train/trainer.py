@@ -85,7 +85,7 @@ from arena_trainers.train.losses.averages import rows_factor
 from arena_trainers.train.losses.terms import LossTerms
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.metrics import metrics, tally
-from arena_trainers.train.opponents import check_replies
+from arena_trainers.train.opponent_policies import check_replies
 from arena_trainers.train.played import PlayedBatch, SelectedTurns
 from arena_trainers.train.prepared import PreparedGames, prepare_games
 from arena_trainers.train.rollout.asynchronous import AsyncPlayer

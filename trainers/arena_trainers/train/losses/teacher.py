@@ -10,7 +10,7 @@ from arena_envs.game import AnyGame, random_states
 from arena_eval.baselines import prepared
 from arena_trainers.losses import TINY, Choice, Term
 from arena_trainers.processes import splits_weights
-from arena_trainers.train.opponents import makers_of
+from arena_trainers.train.opponent_policies import makers_of
 from arena_trainers.train.parts import TermLoop
 from arena_trainers.train.rows import TrainingRow
 from arena_trainers.train.score.reference import turns_at

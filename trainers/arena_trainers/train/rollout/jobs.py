@@ -16,7 +16,7 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.clock import Clock, Seconds, TimedBackend
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.matching import Matching
-from arena_trainers.train.opponents import opponents
+from arena_trainers.train.opponent_policies import opponents
 from arena_trainers.train.played import PlayedBatch
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.rollout.player import RolloutPlayer
