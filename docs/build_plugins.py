@@ -83,19 +83,19 @@ def _summary(docstring: str) -> str:
 
 def _option(parameter: inspect.Parameter, docstring: str) -> str:
     """Name and default of an option, and the first clause of what `Args` says of it."""
-    found = re.search(
+    match = re.search(
         rf"^    {parameter.name}: (.*(?:\n     .*)*)", docstring, re.MULTILINE
     )
-    if found is None:
+    if match is None:
         sys.exit(
             f"want {parameter.name} among the Args of {docstring[:60]!r}, got none"
         )
-    meaning = re.split(r"[.;](?:\s|$)", " ".join(found[1].split()))[0].replace(
+    meaning = re.split(r"[.;](?:\s|$)", " ".join(match[1].split()))[0].replace(
         "|", "\\|"
     )
     default = parameter.default
-    shown = f" ({_default(default)})" if default is not parameter.empty else ""
-    return f"`{parameter.name}`{shown}: {meaning}"
+    default_text = f" ({_default(default)})" if default is not parameter.empty else ""
+    return f"`{parameter.name}`{default_text}: {meaning}"
 
 
 def _default(value: object) -> str:

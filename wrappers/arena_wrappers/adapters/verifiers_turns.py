@@ -144,13 +144,13 @@ class VerifiersTurns(TalkGame[TurnsState, Utterance]):
             return ()
         tasks = (self._tasks[number].data for number in self.instances)
         answers = {str(getattr(data, "answer", "")) for data in tasks}
-        fitting = [
+        short_answers = [
             text
             for text in sorted(answers)
             # the kit writes actions in any case, and with more blanks
             if text.split() == [text.upper()] == [text.lower()] and len(text) <= 20
         ]
-        texts = {"0", "1", *fitting[:MAX_CORE]}
+        texts = {"0", "1", *short_answers[:MAX_CORE]}
         return [Utterance("say", (), text) for text in sorted(texts)]
 
     def shown_actions(self, state: TurnsState) -> Sequence[Any]:
