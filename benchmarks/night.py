@@ -1,4 +1,4 @@
-"""A pretrained model that gets better by self-play in a night, on a CPU; writes docs/self-play.md.
+"""Self-play of a pretrained model on a CPU, in a night; writes docs/self-play.md.
 
     python benchmarks/night.py --hours 8   # what is missing, in order; stops at a checkpoint, goes on
     python benchmarks/night.py --hours 0   # the page alone
@@ -6,8 +6,8 @@
 
 SmolLM2-135M-Instruct imitates random legal play (`start`) and learns with a LoRA adapter. A cell is
 a stage of `night_settings`, what is measured, and a seed; `docs/self-play-night.json` keeps each as
-it ends. Starts, checkpoints and adapters are in `--runs`; adapters in `benchmarks/night/adapters`
-serve where that folder is missing. A run that is not finished goes on from its checkpoint in
+it ends. Starts, checkpoints and adapters are in `--runs`; if that folder is missing, adapters in
+`benchmarks/night/adapters` are read. A run that is not finished goes on from its checkpoint in
 `--runs`; on another machine without that folder it begins anew.
 """
 
@@ -119,7 +119,7 @@ def tasks() -> list[Task]:
 
 
 def do(place: Place, task: Task) -> dict[str, Any]:
-    """The values of a cell; what it needs of starts and runs is done.
+    """The values of a cell; makes the start and the run that it needs.
 
     Raises:
         TimeIsUp: the hours of the call have passed.
@@ -174,7 +174,7 @@ def curve(history: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def so_far(place: Place, runs: Runs, path: Path, settings: dict[str, Any]) -> None:
-    """Adds what the newest checkpoint of each unfinished run has learnt, in the trained games.
+    """Adds measurements of the newest checkpoint of each unfinished run, in the trained games.
 
     Its adapter is measured as it is, in float32; finished ones are measured in bfloat16, as saved.
     """
@@ -203,7 +203,7 @@ def versions() -> dict[str, str]:
 
 
 def again(place: Place, runs: Runs, name: str) -> None:
-    """Measures a cell again, and says what the file has."""
+    """Measures a cell again, and prints its values beside those of the file."""
     measured = {
         f"{stage}/{variant}/{seed}": (stage, variant, seed)
         for stage, variants in runs.items()

@@ -164,8 +164,8 @@ HEAD = """\
 Written by `python docs/build_plugins.py --write` from the programs in `docs/plugins/`, whose tests run, and from docstrings.
 
 Games, policies, estimators and the other kinds below may live in a package of yours. Each object follows a protocol; it need not
-inherit a class. `my_module:name`, also of the working directory, stands wherever you write a name. An entry point in your
-`pyproject.toml` gives it a short one:
+inherit a class. Wherever a name is expected, write `my_module:name`; the module may be in the working directory. An entry point in
+your `pyproject.toml` gives it a short name:
 
 ```toml
 {entry_points}
