@@ -466,7 +466,7 @@ def page(runs: Runs) -> str:
         finished(runs, "mixed"),
         *picture(runs, "mixed"),
         "Returns are means over seats against random play; in Hanabi, rounds, guessing and questions the model plays\n"
-        "all seats. Games below guessing are never trained. A *disguised* game is a trained one with other names for\n"
+        "all seats. Games below Mini Hanabi are never trained. A *disguised* game is a trained one with other names for\n"
         "cards and actions: a model that recites memorised replies fails there. *Best habit* is the better of two\n"
         "policies that do not read the prompt: always the first legal action, and the best constant action. A gain up\n"
         "to this value is no sign that the model reads its prompt. *Expected* was written before the runs, with the\n"
