@@ -20,9 +20,9 @@ Student's. `unseen` is the share of samples without the law's lowest or its high
 | slips | differences of two policies that differ in 5 % of turns |
 | Leduc, Hanabi | pools of games; Leduc also paired, and with the luck taken out |
 
-Rows with `chosen` are of adjusted means with the values `bots`, which are printed only where they seem to
-help: `chosen` is the share of samples in which they do, coverage and `worth` (the variance of raw means
-over that of adjusted ones) are of these.
+Rows with `chosen` are of means with the luck taken out by the values `bots`. These are reported only if their
+estimated variance is smaller: `chosen` is the share of samples in which it is. Coverage and `worth` (the
+variance of raw means divided by that of adjusted ones) are over these samples.
 """
 
 import argparse

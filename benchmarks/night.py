@@ -1,4 +1,4 @@
-"""A pretrained model that gets better by self-play in a night, on a CPU; writes docs/self-play.md.
+"""Self-play of a pretrained model on a CPU, in a night; writes docs/self-play.md.
 
     python benchmarks/night.py --hours 8   # what is missing, in order; stops at a checkpoint, goes on
     python benchmarks/night.py --hours 0   # the page alone
@@ -6,8 +6,8 @@
 
 SmolLM2-135M-Instruct imitates random legal play (`start`) and learns with a LoRA adapter. A cell is
 a stage of `night_settings`, what is measured, and a seed; `docs/self-play-night.json` keeps each as
-it ends. Starts, checkpoints and adapters are in `--runs`; adapters in `benchmarks/night/adapters`
-serve where that folder is missing. A run that is not finished goes on from its checkpoint in
+it ends. Starts, checkpoints and adapters are in `--runs`; if that folder is missing, adapters in
+`benchmarks/night/adapters` are read. A run that is not finished goes on from its checkpoint in
 `--runs`; on another machine without that folder it begins anew.
 """
 
@@ -119,7 +119,7 @@ def tasks() -> list[Task]:
 
 
 def do(place: Place, task: Task) -> dict[str, Any]:
-    """The values of a cell; what it needs of starts and runs is done.
+    """The values of a cell; makes the start and the run that it needs.
 
     Raises:
         TimeIsUp: the hours of the call have passed.
@@ -173,8 +173,8 @@ def curve(history: list[dict[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def so_far(place: Place, runs: Runs, path: Path, made: dict[str, Any]) -> None:
-    """Adds what the newest checkpoint of each unfinished run has learnt, in the trained games.
+def so_far(place: Place, runs: Runs, path: Path, settings: dict[str, Any]) -> None:
+    """Adds measurements of the newest checkpoint of each unfinished run, in the trained games.
 
     Its adapter is measured as it is, in float32; finished ones are measured in bfloat16, as saved.
     """
@@ -194,7 +194,7 @@ def so_far(place: Place, runs: Runs, path: Path, made: dict[str, Any]) -> None:
             "versions": versions(),
         }
         add(runs, (stage, f"{credit} {SO_FAR}", seed), cell)
-        write(path, runs, made)
+        write(path, runs, settings)
 
 
 def versions() -> dict[str, str]:
@@ -203,7 +203,7 @@ def versions() -> dict[str, str]:
 
 
 def again(place: Place, runs: Runs, name: str) -> None:
-    """Measures a cell again, and says what the file has."""
+    """Measures a cell again, and prints its values beside those of the file."""
     measured = {
         f"{stage}/{variant}/{seed}": (stage, variant, seed)
         for stage, variants in runs.items()
@@ -244,12 +244,13 @@ def main(
 ) -> None:
     """Does the missing cells in their order, and writes the page."""
     prepare_process()
-    path, made = directory / DATA, made_with()
+    path = directory / DATA
+    settings = made_with()
     if device != "cpu":
         path = path.with_stem(f"{path.stem}-{device}")
-    tell_outdated(path, made)
+    tell_outdated(path, settings)
     with usage_errors():
-        runs = read(path, made)
+        runs = read(path, settings)
         if device not in ("cpu", "cuda"):
             raise ValueError(f"want --device cpu or cuda, got {device!r}")
     place = Place(runs_at, until=time.monotonic() + 3600 * hours, device=device)
@@ -258,12 +259,12 @@ def main(
             again(place, runs, cell)
         return
     if unfinished:
-        so_far(place, runs, path, made)
+        so_far(place, runs, path, settings)
     todo = [t for t in tasks() if t[2] not in runs.get(t[0], {}).get(t[1], {})]
     if device != "cpu":
         todo = [task for task in todo if task[2] == 0]
     with kept_runs(path), usage_errors(), alone(runs_at):
-        work(place, todo, runs, path, made)
+        work(place, todo, runs, path, settings)
     if device == "cpu":
         write_page(directory, runs)
 
@@ -288,7 +289,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def work(
-    place: Place, todo: list[Task], runs: Runs, path: Path, made: dict[str, Any]
+    place: Place, todo: list[Task], runs: Runs, path: Path, settings: dict[str, Any]
 ) -> None:
     """Does cells until the time is up; writes the file after each."""
     try:
@@ -297,7 +298,7 @@ def work(
             values = do(place, task)
             values["cpu_seconds"] = round(time.process_time() - began, 1)
             add(runs, task, {**values, "versions": versions()})
-            write(path, runs, made)
+            write(path, runs, settings)
             stage, variant, seed = task
             typer.echo(f"done: {stage}/{variant}/{seed}")
     except TimeIsUp:

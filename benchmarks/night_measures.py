@@ -42,8 +42,8 @@ def measured(policy: LMPolicy, game: str, seed: int) -> dict[str, Any]:
 class Player:
     """A model that replies, and scores nothing.
 
-    Else `evaluate` asks it for its probabilities in each of up to 1,000 information states, which costs
-    minutes where play costs seconds.
+    Of other policies `evaluate` asks for probabilities in up to 1,000 information states, which takes
+    minutes; play takes seconds.
     """
 
     def __init__(self, policy: LMPolicy) -> None:

@@ -1,7 +1,7 @@
 """Starts and runs of `benchmarks/night.py`: imitation, self-play that stops and goes on, adapters.
 
 A run's folder has `checkpoint-N` while it learns, and `adapter` at its end. Committed adapters in
-`benchmarks/night/adapters` stand for folders that this machine lacks.
+`benchmarks/night/adapters` stand in for folders that are missing.
 """
 
 import json
@@ -73,7 +73,7 @@ class TimeIsUp(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """Where the night is kept, and how long it may take.
+    """The folders of starts and runs, and when runs stop.
 
     Args:
         runs: folder of starts and runs.
@@ -123,7 +123,7 @@ def run_name(stage: str, credit: str, seed: int) -> str:
 
 
 def start(place: Place) -> Path:
-    """The adapter after imitation of random legal play; made if it is not there."""
+    """The adapter after imitation of random legal play; trained if there is none."""
     if folder := place.adapter(START):
         return folder
     peft = import_extra("peft", "train")
@@ -195,7 +195,7 @@ def options_of(place: Place, stage: str, credit: str, seed: int) -> dict[str, An
 
 
 def run(place: Place, stage: str, credit: str, seed: int) -> Path:
-    """The adapter after self-play; what is missing of the run is done.
+    """The adapter after self-play; trains, or goes on training, if there is none.
 
     Raises:
         TimeIsUp: the run has a checkpoint, and goes on at the next call.
@@ -228,7 +228,7 @@ def run(place: Place, stage: str, credit: str, seed: int) -> Path:
 
 
 def shown(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What pages read of a run's history."""
+    """The lines of a run's history, with the keys that pages read."""
     return [
         {
             key: value

@@ -177,13 +177,17 @@ STAGES = {
     ),
 }
 
-# Written before any run. `by` is the least change of the mean over seeds that counts as foreseen.
+# Written before any run. The number is the least change of the mean over seeds that counts.
 EXPECTED: dict[str, tuple[str, float, str]] = {
-    "kuhn_poker": ("lower NashConv", 0.2, "docs/smollm2.md fell from 0.7 to 0.35"),
-    "tic_tac_toe": ("higher return", 0.3, "half of its groups face random play"),
+    "kuhn_poker": ("lower NashConv", 0.2, "the recipe `smollm2` fell from 0.7 to 0.35"),
+    "tic_tac_toe": ("higher return", 0.3, "two of three groups face random play"),
     "rounds": ("higher return", 1.0, "each answer is paid at once"),
     "guess_number": ("higher return", 0.1, "the answers name the side"),
-    "mini_hanabi": ("higher return", 0.5, "`first` alone is 0.8 above random play"),
+    "mini_hanabi": (
+        "higher return",
+        0.5,
+        "the first legal action alone is 0.8 above random play",
+    ),
     "kuhn_disguised": ("no change", 0.1, "cards and actions have other names"),
     "tic_tac_toe_disguised": ("no change", 0.1, "the squares have other names"),
     "leduc_poker": ("no change", 0.3, "never trained"),

@@ -1,4 +1,4 @@
-"""CPU time of four parts of a step beside the least that does their work, and beside the plain way.
+"""CPU time of four parts of a step, compared with a lower bound (`floor`) and a plain implementation.
 
 | part | ours | floor | plain |
 |---|---|---|---|
@@ -7,7 +7,7 @@
 | masks | the inputs of a packed row with its blocks | ids and positions alone | with a mask of all pairs of tokens |
 | tokens | the new prompts of each round, in pieces that are encoded once | - | each text as a whole |
 
-Ours and the others take turns, each in its own measurement of CPU seconds; ratios are medians over turns. The ids of
+The variants run in turn, each measured by itself; ratios are medians over repeats. The ids of
 `tokens` are compared with those of whole texts.
 
     OMP_NUM_THREADS=1 python benchmarks/parts_speed.py
@@ -42,14 +42,14 @@ MAX_TOKENS = 2**20
 
 
 class Work(NamedTuple):
-    """What is measured of a part: its size in words, and by name what gives the CPU seconds of a run."""
+    """A measured part: its size in words, and by variant a function that returns the CPU seconds of a run."""
 
     size: str
     runs: Mapping[str, Callable[[], float]]
 
 
 def timed(run: Callable[[], object]) -> Callable[[], float]:
-    """Runs once, and gives its CPU seconds."""
+    """A function that runs another once and returns the CPU seconds."""
 
     def measure() -> float:
         start = time.process_time()
@@ -148,7 +148,7 @@ def tokens_of(game: str, tokenizer_name: str) -> Work:
     rounds = prompt_texts(Chat(tokenizer), game)
 
     def pieces() -> float:
-        chat = Chat(tokenizer)  # which knows no piece yet
+        chat = Chat(tokenizer)  # with an empty cache of pieces
         start = time.process_time()
         for texts in rounds:
             chat.ids_of(texts)
@@ -171,17 +171,17 @@ def prompt_texts(chat: Chat, game: str) -> list[list[str]]:
     """The new prompts of each round of 64 episodes of random play, as a policy renders them."""
     rounds: list[list[str]] = []
     rng = random.Random(0)
-    known = set[str]()
+    rendered = set[str]()
 
     class Reader:
-        """Plays at random, and notes prompts."""
+        """Plays at random, and collects the prompts."""
 
         name = "reader"
 
         def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
             texts = [chat.prompt_text(r.messages, r.date) for r in requests]
-            new = [text for text in dict.fromkeys(texts) if text not in known]
-            known.update(new)
+            new = [text for text in dict.fromkeys(texts) if text not in rendered]
+            rendered.update(new)
             rounds.append(new)
             return [Reply(r.wrap(rng.choice(r.legal))) for r in requests]
 

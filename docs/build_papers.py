@@ -76,7 +76,7 @@ is claimed.** Common differences:
 - Every start is played at least twice, papers of self-play once. This affects estimators that compare within a group.
 - Sampling is not cut by top-p and top-k, so that log-probabilities of play and training agree.
 - Roles train LoRA adapters of rank 32 on one base model, where papers train whole models.
-- A recipe keeps the paper's credit, also where it is [biased or noisy](credit/guide.md); `--credit control_variates` is the default's.
+- A recipe keeps the paper's credit, even if it is [biased or noisy](credit/guide.md); `--credit control_variates` gives our default.
 
 Some ideas need no recipe: [`notebooks/examples`](https://github.com/arena-envs/arena-envs/blob/main/notebooks/examples) has one paper a
 file, in under 60 lines of public calls on a tiny model.

@@ -83,19 +83,19 @@ def _summary(docstring: str) -> str:
 
 def _option(parameter: inspect.Parameter, docstring: str) -> str:
     """Name and default of an option, and the first clause of what `Args` says of it."""
-    found = re.search(
+    match = re.search(
         rf"^    {parameter.name}: (.*(?:\n     .*)*)", docstring, re.MULTILINE
     )
-    if found is None:
+    if match is None:
         sys.exit(
             f"want {parameter.name} among the Args of {docstring[:60]!r}, got none"
         )
-    meaning = re.split(r"[.;](?:\s|$)", " ".join(found[1].split()))[0].replace(
+    meaning = re.split(r"[.;](?:\s|$)", " ".join(match[1].split()))[0].replace(
         "|", "\\|"
     )
     default = parameter.default
-    shown = f" ({_default(default)})" if default is not parameter.empty else ""
-    return f"`{parameter.name}`{shown}: {meaning}"
+    default_text = f" ({_default(default)})" if default is not parameter.empty else ""
+    return f"`{parameter.name}`{default_text}: {meaning}"
 
 
 def _default(value: object) -> str:
@@ -164,8 +164,8 @@ HEAD = """\
 Written by `python docs/build_plugins.py --write` from the programs in `docs/plugins/`, whose tests run, and from docstrings.
 
 Games, policies, estimators and the other kinds below may live in a package of yours. Each object follows a protocol; it need not
-inherit a class. `my_module:name`, also of the working directory, stands wherever you write a name. An entry point in your
-`pyproject.toml` gives it a short one:
+inherit a class. Wherever a name is expected, write `my_module:name`; the module may be in the working directory. An entry point in
+your `pyproject.toml` gives it a short name:
 
 ```toml
 {entry_points}

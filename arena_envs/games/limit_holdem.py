@@ -111,9 +111,9 @@ class LimitHoldem(FixedLimit):
         return limit.net_chips(state.betting, strength)
 
     def check_down(self, states: Sequence[Hand], seat: int) -> Any:
-        """float64[n]: what the seat expects if from each state on everybody calls.
+        """float64[n]: the expected return of a seat if everybody only calls from each state on.
 
-        The mean over `NUM_DEALS` fixed orders of the deck; cards that a state has are passed over.
+        The mean over `NUM_DEALS` fixed orders of the deck; cards that a state already has are skipped.
         """
         n = self.num_players
         num_cards = 2 * n + self.board_sizes[-1]
@@ -233,26 +233,27 @@ def hand_strengths(hands: Any) -> Any:
     top = _tops()
     cards = (1 << 13 * (hands & 3) + (hands >> 2)).sum(axis=1)
     suits = [cards >> 13 * suit & (1 << 13) - 1 for suit in range(4)]
-    one, two_more = suits[0] | suits[1], suits[2] | suits[3]
-    both, both_more = suits[0] & suits[1], suits[2] & suits[3]
-    held = one | two_more
-    pairs = both | both_more | (one & two_more)  # ranks of two cards or more
-    threes = (both & two_more) | (both_more & one)
-    fours = both & both_more
+    # sets of ranks, in any or in both of the first two suits, and of the last two
+    any_first, any_last = suits[0] | suits[1], suits[2] | suits[3]
+    both_first, both_last = suits[0] & suits[1], suits[2] & suits[3]
+    singles = any_first | any_last  # ranks of at least one card
+    pairs = both_first | both_last | (any_first & any_last)  # of at least two
+    threes = (both_first & any_last) | (both_last & any_first)
+    fours = both_first & both_last
     suited = np.zeros(len(hands), np.int64)  # the ranks of a flush
     for ranks in suits:
         suited |= ranks * (top[5][ranks] > top[4][ranks])
-    straight, straight_flush = top[0][held], top[0][suited]
+    straight, straight_flush = top[0][singles], top[0][suited]
     three, pair, two = top[1][threes], top[1][pairs], top[2][pairs]
-    rest = np.select(
+    kickers = np.select(
         [fours > 0, (threes > 0) & (pairs != three), threes > 0, two != pair],
         [
-            top[1][held & ~fours],
+            top[1][singles & ~fours],
             top[1][pairs & ~three],
-            top[2][held & ~three],
-            top[1][held & ~two],
+            top[2][singles & ~three],
+            top[1][singles & ~two],
         ],
-        top[3][held & ~pair],
+        top[3][singles & ~pair],
     )
     full = (threes > 0) & (pairs != three)
     categories = [
@@ -266,22 +267,22 @@ def hand_strengths(hands: Any) -> Any:
         (pairs > 0, 1, pair),
     ]
     conditions = [condition for condition, _, _ in categories]
-    first = np.select(conditions, [first for *_, first in categories], top[5][held])
+    first = np.select(conditions, [first for *_, first in categories], top[5][singles])
     category = np.select(conditions, [number for _, number, _ in categories], 0)
-    has_rest = np.isin(category, (7, 6, 3, 2, 1))
-    return (category << 26) + (first << 13) + np.where(has_rest, rest, 0)
+    has_kickers = np.isin(category, (7, 6, 3, 2, 1))
+    return (category << 26) + (first << 13) + np.where(has_kickers, kickers, 0)
 
 
 @cache
 def _tops() -> Any:
-    """int64[6, 8192], by the set of ranks: the place of its best straight; its highest 1, ..., 5."""
+    """int64[6, 8192], by the set of ranks: the place of its best straight, then its highest 1, ..., 5 ranks."""
     tops = np.zeros((6, 1 << 13), np.int64)
     for ranks in range(1 << 13):
         tops[0, ranks] = _straight(ranks)
-        highest, left = 0, ranks
+        highest, remaining = 0, ranks
         for num in range(1, 6):
-            bit = 1 << left.bit_length() >> 1
-            highest, left = highest | bit, left & ~bit
+            bit = 1 << remaining.bit_length() >> 1
+            highest, remaining = highest | bit, remaining & ~bit
             tops[num, ranks] = highest
     return tops
 

@@ -63,7 +63,7 @@ from arena_envs.hostile import break_markup
 from arena_envs.trust import require_operator
 
 FOLDER = Path(__file__).with_name("trees")
-OURS = tuple(sorted(path.stem for path in FOLDER.glob("*.efg")))
+BUILT_IN = tuple(sorted(path.stem for path in FOLDER.glob("*.efg")))
 KEYS = ("rules", "roles", "sets", "outcomes")
 MAX_LISTED = 100  # nodes of a tree that players read without rules of the file
 MAX_TEXT = 5_000  # characters of a text in a TOML file
@@ -117,13 +117,11 @@ class Tree(BaseGame[int, int]):
             if not Path(self.file).is_file():
                 raise ValueError(
                     f"want a file of a game tree, got {self.file!r:.80}, which does not exist; "
-                    f"correct the path, or name a tree of ours: {', '.join(OURS)}"
+                    f"correct the path, or name a built-in tree: {', '.join(BUILT_IN)}"
                 )
             return Path(self.file)
-        problem = (
-            f"want a path that ends with .efg, or a tree of ours, got {self.file!r:.80}"
-        )
-        check_known(self.file, OURS, problem)
+        problem = f"want a path that ends with .efg, or a built-in tree, got {self.file!r:.80}"
+        check_known(self.file, BUILT_IN, problem)
         return FOLDER / f"{self.file}.efg"
 
     @cached_property

@@ -31,12 +31,12 @@ class LabelState(NamedTuple):
 
 @dataclass(frozen=True)
 class Labels(Transform):
-    """`labels:SEED(game)`: a seat replies with a letter, whose action its text tells.
+    """`labels:SEED(game)`: a seat replies with a letter; its text says which action each letter means.
 
     Chance first draws a number. Letters follow from it, from the seed and from the text that the seat
     reads, and actions are listed in the order of their letters. So neither a letter nor a position
-    carries a hint, and what a preference for one costs is what the game pays less than the inner game.
-    The names of actions are read, too.
+    carries a hint. A preference for one costs the return of the inner game minus that of this game.
+    A reply may also be the name of an action.
 
     Args:
         game: the inner game, without talk, in which one seat moves at a time.

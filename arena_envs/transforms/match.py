@@ -195,14 +195,14 @@ class MatchOfGames(Transform):
         parts = []
         for number, inner in enumerate(games):
             player = self._player(seat, number)
-            seen = self.game.features(inner, player)
+            features_of_seat = self.game.features(inner, player)
             is_over = number < len(state.ended)
             scores = self.game.returns(inner) if is_over else [0.0] * self.num_players
             checksum = (
                 crc32(self.game.observe(inner, player).encode()) if is_over else 0
             )
             bits = [float(checksum >> place & 1) for place in range(32)]
-            parts.append(np.concatenate([seen, scores, bits, [1.0]]))
+            parts.append(np.concatenate([features_of_seat, scores, bits, [1.0]]))
         width = len(parts[0]) * self.num_games
         features = np.zeros(width, np.float32)
         features[: len(parts[0]) * len(parts)] = np.concatenate(parts)

@@ -19,21 +19,21 @@ class MyCritic:
     """The value of every turn is the mean reward of a turn so far."""
 
     def __init__(self, games, *, start=0.0):
-        self.known = [start]
+        self.rewards = [start]
 
     def with_values(self, batch, records):
-        value = np.full(len(records), np.mean(self.known))
+        value = np.full(len(records), np.mean(self.rewards))
         return replace(batch, value=value, next_value=value)
 
     def after(self, batch, records, trains):
-        self.known += batch.reward.tolist() if trains else []
-        return {"arena/known": float(len(self.known))}
+        self.rewards += batch.reward.tolist() if trains else []
+        return {"arena/num_rewards": float(len(self.rewards))}
 
     def state_dict(self):
-        return {"known": self.known}
+        return {"rewards": self.rewards}
 
     def load_state_dict(self, state):
-        self.known = list(state["known"])
+        self.rewards = list(state["rewards"])
 
 
 def test_my_critic_keeps_its_promises():

@@ -16,12 +16,12 @@ from arena_eval.measures.testing import check_measure
 
 def boldness(episodes, game, seat, *, word="bet"):
     """Share of the seat's replies with a word."""
-    said = [
-        [float(word in turn.reply) for turn in one.turns if turn.seat == seat]
-        for one in episodes
+    shares = [
+        [float(word in turn.reply) for turn in episode.turns if turn.seat == seat]
+        for episode in episodes
     ]
-    found = estimated(said, fmean, 0, 1)
-    return {} if found is None else {"boldness": found}
+    estimate = estimated(shares, fmean, 0, 1)
+    return {} if estimate is None else {"boldness": estimate}
 
 
 def test_my_measure_keeps_its_promises():

@@ -10,6 +10,7 @@
 
 from dataclasses import dataclass
 
+from arena_envs.game import TERMINAL
 from arena_envs.testing import check_game
 from arena_envs.transforms import Transform
 
@@ -27,9 +28,8 @@ class Bonus(Transform):
         return self.game.max_return + self.points
 
     def returns(self, state):
-        paid = self.game.returns(state)
-        over = self.game.current_player(state) < -1
-        return [one + self.points if over else one for one in paid]
+        bonus = self.points if self.game.current_player(state) == TERMINAL else 0.0
+        return [value + bonus for value in self.game.returns(state)]
 
     def rules(self, seat):
         return f"{self.game.rules(seat)} {self.points:g} is added to every score."

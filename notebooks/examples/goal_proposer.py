@@ -35,11 +35,11 @@ def evaluator(calls):
     """Pays the actor for a move that keeps the goal, and the proposer for one that is legal."""
     pay = []
     for call in calls:
-        wanted = call.turn.legal if call.generation.role == "proposer" else []
+        paid_texts = call.turn.legal if call.generation.role == "proposer" else []
         if call.generation.role == "actor":
             goal = call.generation.messages[-1]["content"].rpartition("Goal: ")[2]
-            wanted = [goal] if goal in call.turn.legal else []
-        pay.append(float(call.generation.text in wanted))
+            paid_texts = [goal] if goal in call.turn.legal else []
+        pay.append(float(call.generation.text in paid_texts))
     return pay
 
 

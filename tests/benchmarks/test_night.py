@@ -49,6 +49,18 @@ def test_the_change_is_paired_by_common_seeds():
     assert night_page.difference_text(first, {7: 1.0}) == "-"
 
 
+def test_tables_have_columns_of_credits_with_runs_that_ended():
+    runs = {"start": {"rounds": {0: {"return": 1.0}}}}
+    head = night_page.mixed_table(runs).splitlines()[0]
+    assert head == "| game | random | best habit | start | expected |"
+    runs["mixed"] = {"control_variates curve": {0: {}}}
+    runs["mixed"]["control_variates rounds"] = {0: {"return": 1.5}}
+    head, *rows = night_page.mixed_table(runs).splitlines()
+    assert "| start | `control_variates` | change | expected |" in head
+    (row,) = [row for row in rows if row.startswith("| Rounds")]
+    assert "| 1.000 | 1.500 | +0.500 (one seed) | higher" in row
+
+
 def test_one_process_holds_a_folder_of_runs(tmp_path):
     second = night.alone(tmp_path)
     with night.alone(tmp_path), pytest.raises(ValueError, match="got a second"):

@@ -328,8 +328,6 @@ def export(
     | `"verifiers"` | seat of an episode, a trace of verifiers 0.4 | `nodes[i]["advantages"]`, `info["turn_rewards"]`, `info["turn_advantages"]` |
     | `"openenv"` | seat of an episode | `step_rewards`; `steps[i]["metadata"]` |
 
-    `docs/frameworks.md` says how each trainer reads them.
-
     All episodes are one batch: the estimator compares what you pass. By default a pool joins the
     episodes of one seat against any opponents: those of one group (pools by `group`), or all of
     one game and its parameters (pools by `game`, as in `mars`). To compare only episodes against

@@ -224,8 +224,8 @@ def reply_values(
         replies: int64[V], equal for equal replies at one state.
         level: of the intervals, above 0 and below 1.
 
-    >>> found = reply_values(np.array([1.0, 3.0, 8.0]), np.zeros(3, int), np.array([0, 0, 1]))
-    >>> found.size, found.mean, found.mean - found.low  # t = 12.706 and S = √2
+    >>> values = reply_values(np.array([1.0, 3.0, 8.0]), np.zeros(3, int), np.array([0, 0, 1]))
+    >>> values.size, values.mean, values.mean - values.low  # t = 12.706 and S = √2
     (array([2, 1]), array([2., 8.]), array([12.70620474, 17.96928706]))
     """
     of, examples = number_rows([states, replies], len(returns))

@@ -237,8 +237,8 @@ def _free_games(
 ) -> tuple[Array, Array, NDArray[np.intp]]:
     """Features of states, the seat's return of their games, and the numbers of the games.
 
-    Who plays at random does not play as a model does. So where nothing better is known than random
-    play against random play, the seat learns from the first half of the games for the second.
+    A model does not play at random. So if all seats would play at random, the seat's bot learns from
+    the first half of the games for the second.
     """
     games = FreeGames(game, seat)
     bots = free_bots(game, seat, opponent)
@@ -262,7 +262,7 @@ def _learns(game: AnyGame, seat: int, bots: Sequence[Bot]) -> bool:
 
 
 class LearnedChoice:
-    """The action with the highest mean return in earlier games, by a network; 30 % at random.
+    """The action with the highest return that a network expects; a random one in 30 % of decisions.
 
     Args:
         game: the rules.

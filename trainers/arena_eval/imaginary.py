@@ -6,8 +6,8 @@ these histories. What this takes from the return has mean 0: the kind "unseen" o
 
 `alike_histories` enumerates them. Where they are too many, `sampled_histories` draws some of
 them, with importance weights. The average over these and the episode itself is unbiased for any
-number of draws: the episode has the law that the weights aim at, as the state of iterated sampling
-importance resampling (Andrieu, Lee and Vihola 2018, https://arxiv.org/abs/1312.6432).
+number of draws: the episode follows the target distribution, as the current state does in iterated
+sampling importance resampling (Andrieu, Lee and Vihola 2018, https://arxiv.org/abs/1312.6432).
 """
 
 import random
@@ -31,9 +31,8 @@ from arena_eval.luck import LUCK_KINDS, BehaviorOf, Floats
 MAX_NODES = 2000  # states that are visited for the histories of an episode
 MAX_ALIKE = 200  # such histories
 NUM_SAMPLED = 15  # draws where there are more
-MAX_OUTCOMES = (
-    600  # of the draws of a game in which histories are drawn; more take long
-)
+# Outcomes and actions of a whole game; histories of games with more are not drawn, as this takes long.
+MAX_OUTCOMES = 600
 
 Steps = Sequence[tuple[Any, Any]]  # as of `arena_eval.luck.draws_of`
 Outcomes = list[tuple[Any, float]]  # of a draw, with probabilities; None forfeits
@@ -56,11 +55,11 @@ class CompatibleHistory(NamedTuple):
 def alike_histories(
     game: AnyGame, steps: Iterable[tuple[Any, Any]], seat: int, behavior_of: BehaviorOf
 ) -> list[CompatibleHistory]:
-    """All histories that the seat's own turns do not tell from an episode.
+    """All histories in which the seat has the information states and actions of an episode.
 
-    Empty where an opponent's probabilities are unknown, in games of more than two seats, and
-    where there are more than `MAX_ALIKE`, or more than `MAX_NODES` states to visit. All of
-    these histories say so alike, so that means stay unbiased.
+    Empty if an opponent's probabilities are unknown, in games of more than two seats, and if
+    there are more than `MAX_ALIKE` histories or more than `MAX_NODES` states to visit. These
+    conditions are the same for all of these histories, so means stay unbiased.
 
     Args:
         game: the rules.
@@ -122,13 +121,13 @@ def sampled_histories(
 ) -> list[CompatibleHistory]:
     """An episode, and draws of histories that the seat cannot tell from it, with their weights.
 
-    A history is alike if its states up to the seat's last turn look as those of the episode, one
-    by one, and the seat has no further turn. In a draw, each outcome of chance and each action of
-    the opponent comes from those that look right, and its weight is the product of what these
-    have together. After the seat's last turn all are drawn. A draw that finds no outcome is left out.
+    Up to the seat's last turn, the seat's view of each state of a history equals that in the episode.
+    After it the seat has no further turn. Each outcome of chance and each action of the opponent is
+    drawn among those with the same view; the weight is the product of their total probabilities. After
+    the seat's last turn all outcomes are drawn. A draw without such an outcome has weight 0 and is left out.
 
-    Empty where an opponent's probabilities are unknown, unless there are two seats, in games without
-    hidden information, and in those where it takes long (`MAX_OUTCOMES`).
+    Empty if an opponent's probabilities are unknown, if there are not two seats, in games without
+    hidden information, and in games with more than `MAX_OUTCOMES` outcomes.
 
     Args:
         game: the rules.

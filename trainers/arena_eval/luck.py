@@ -120,10 +120,10 @@ def draws_of(
 
 
 class SampledAlternatives:
-    """Draws alternatives of chance where each of them has a value that takes long.
+    """Samples alternatives of chance, for values that take long to compute.
 
     All outcomes of chance in a row, such as the cards of a deal, are one draw. Its alternatives are
-    `num` independent samples of the same, which have the same mean, so the correction is unbiased.
+    `num` independent samples of it. Their values have the same mean, so the correction is unbiased.
 
     Args:
         rng: independent of the episodes.

@@ -252,8 +252,8 @@ def evaluate(
         ValueError: as for `EvaluationPlan`; before any episode is played.
         NoReplyError: all episodes of a row are lost.
 
-    >>> found = evaluate("random", "tic_tac_toe", ["random"], 20, baselines=False)
-    >>> [(row.seat, row.num_episodes) for row in found.rows]
+    >>> evaluation = evaluate("random", "tic_tac_toe", ["random"], 20, baselines=False)
+    >>> [(row.seat, row.num_episodes) for row in evaluation.rows]
     [(0, 20), (1, 20), ('all', 40)]
     """
     evaluation = EvaluationPlan(policy, game, *args, **options).run(progress)

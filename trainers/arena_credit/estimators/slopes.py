@@ -45,11 +45,18 @@ class Shrinkage(NamedTuple):
 class TurnBlock(NamedTuple):
     """The rows of one turn of a seat, group by group.
 
-    places, cells: of these rows and their groups in the layout. rows: int64[n], places among the rows of the seat.
-    starts: int64[G], first row of each group. group: int64[n], group of each row. training:
-    float64[K, n], 1 where the row is in the regression of a fold, else 0. size: float64[K, G],
-    number of these rows of each group. num, num_groups: float64[K], of them, and of groups
-    that have any.
+    n rows, G groups, K folds.
+
+    Attributes:
+        places: the n rows in the layout.
+        cells: the G groups among the cells of the layout.
+        rows: int64[n], places among the rows of the seat.
+        starts: int64[G], first row of each group.
+        group: int64[n], group of each row.
+        training: float64[K, n], 1 if the row is in the regression of a fold, else 0.
+        size: float64[K, G], number of rows of a group in the regression.
+        num: float64[K], number of rows in the regression.
+        num_groups: float64[K], number of groups with rows in the regression.
     """
 
     places: slice
@@ -69,18 +76,20 @@ class Layout:
     A cell is a group at a turn.
 
     Args:
-        turn: int64[N], of each row of the seat, in any order; likewise
-        group: and
-        tree: the episode or tree.
+        turn: int64[N], turn of each row of the seat, in any order.
+        group: int64[N], group of each row.
+        tree: int64[N], episode or tree of each row.
         training: bool[K, N], whether the row is in the regression of a fold.
 
     Attributes:
-        rows: int64[N], the order: places among the rows of the seat.
-        numbers: int64[T], of the turns.
-        cell: int64[N], of each row. turn_of_cell: int64[C].
-        training: float64[K, N], in the order.
-        size: float64[K, C], rows of a cell that are in the regression. num: float64[K, T],
-            those of a turn. num_groups: float64[K, T], cells of a turn that have any.
+        rows: int64[N], places among the rows of the seat, in the order of the layout.
+        numbers: int64[T], number of each turn.
+        cell: int64[N], cell of each row.
+        turn_of_cell: int64[C], turn of each cell, from 0.
+        training: float64[K, N], 1 if the row is in the regression of a fold, else 0.
+        size: float64[K, C], number of rows of a cell in the regression.
+        num: float64[K, T], number of rows of a turn in the regression.
+        num_groups: float64[K, T], number of cells of a turn with rows in the regression.
         blocks: the rows of each turn.
     """
 
@@ -136,7 +145,8 @@ class Columns(NamedTuple):
 
     values: float64[K, k, n]. num_choices: the first columns, about the turn itself, whose
     slopes are wanted but which no prediction may use. num_past: the next ones, known before
-    the turn; the others are about other seats. tolerance: float64[K, k], sum of squares that rounding may have made of a column.
+    the turn; the others are about other seats. tolerance: float64[K, k], sum of squares of a column
+    that rounding may have made.
     slopes_inside: float64[K, k], number of fitted slopes that a column is a sum of.
     least_square: float64[K, num_choices], least mean square for the ridge.
     squares: float64[K, k], what the sum of squares of a column is expected to be, at least.
@@ -416,7 +426,7 @@ class GroupSlopes:
 
         Args:
             surprise: float64[N, S], in the order of the layout.
-            square: float64[N, S], what its square is expected to be, at least.
+            square: float64[N, S], least expected square of the surprise.
             layout: turns and groups of the rows.
             shrinkage: how much evidence a slope needs.
         """
@@ -456,9 +466,11 @@ class GroupSlopes:
 class _SurpriseOfGroups:
     """One column of surprise: sums over its groups, and τ² of the turns so far.
 
-    centred: float64[K, N], less the mean of its group; 0 where the row is not in the
-    regression. squares, fourths: float64[K, C], sums of its powers. whole: the squares, or
-    what they are expected to be if that is more.
+    Attributes:
+        centred: float64[K, N], surprise less the mean of its group; 0 for rows outside the regression.
+        squares: float64[K, C], sums of centred².
+        fourths: float64[K, C], sums of centred⁴.
+        whole: float64[K, C], the squares, or their expectation if it is larger.
     """
 
     def __init__(self, surprise: Floats, square: Floats, layout: Layout) -> None:

@@ -422,8 +422,8 @@ def random_effects(
     >>> from arena_credit import TurnBatch, estimate
     >>> one = dict(game=[0] * 4, seat=[0] * 4, turn=[0] * 4, episode=[0, 1, 2, 3])
     >>> turns = TurnBatch(reward=[0, 2, 4, 8], group=[0, 0, 1, 1], **one)
-    >>> found = estimate("random_effects", turns).advantage
-    >>> found[:1]  # others: σ² = 8, τ² = 4²/2 - 8 · 3/4 = 2, so w = 0.2 and 0.8 · 6 + 0.2 · 2
+    >>> advantage = estimate("random_effects", turns).advantage
+    >>> advantage[:1]  # others: σ² = 8, τ² = 4²/2 - 8 · 3/4 = 2, so w = 0.2 and 0.8 · 6 + 0.2 · 2
     array([-5.2])
     """
     check_scaling(scale, ddof, eps)

@@ -143,8 +143,8 @@ def _added(a_terms: tuple[float, ...], b_terms: tuple[float, ...]) -> tuple[floa
 def diagnostic(name: str, entry: Mapping[str, Any]) -> Diagnostic:
     """The game of an entry of `diagnostics.toml`, whose head explains trees.
 
-    >>> told = {"tests": "-", "about": "-", "tree": [0, "arms", {"pay": 1}, {}]}
-    >>> diagnostic("arms", told).root.branches[0].paid
+    >>> entry = {"tests": "-", "about": "-", "tree": [0, "arms", {"pay": 1}, {}]}
+    >>> diagnostic("arms", entry).root.branches[0].paid
     (1.0,)
     """
     facts = {name: _tuples(value) for name, value in entry.items() if name in FACTS}

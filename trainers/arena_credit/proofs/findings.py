@@ -407,10 +407,8 @@ Signature = Literal["turns", "trl", "verl", "episodes"]
 # Games whose episodes are cut need a critic, which these signatures do not pass on.
 GAMES = tuple(name for name, game in DIAGNOSTICS.items() if game.max_turns is None)
 OF_FUNCTIONS = 1e-5  # relative: many functions compute with 32 bits
-RANDOM_BATCHES, RANDOM_EPISODES = (
-    64,
-    128,
-)  # where one large batch and all small ones differ
+# Random batches, and episodes of each, if the verdict of the large batch differs from that of small ones.
+RANDOM_BATCHES, RANDOM_EPISODES = 64, 128
 
 
 class AuditRow(NamedTuple):
@@ -503,7 +501,7 @@ def audit(
             kinds = [verdicts[f"{n}{large[5:]}"].kind for n in sizes]
             small = max(kinds, key=BIAS_KINDS.index)
             is_worse = BIAS_KINDS.index(verdicts[large].kind) > BIAS_KINDS.index(small)
-            # one batch, where a median of others jumps: random ones tell
+            # the large batch is a single one, in which a median may jump: random batches decide
             if (
                 small in BIAS_KINDS[:2]
                 and is_worse

@@ -1,7 +1,7 @@
 """A proposer without a model: mean returns of first actions, written as rules of thumb.
 
-In games of language an action is also what is said: rules are of the moves without their messages, and of
-single words of the first message.
+In games of language an action includes a message. There rules are about moves without their messages, and
+about single words of the first message.
 """
 
 import re
@@ -18,10 +18,7 @@ from arena_eval.improve.transcripts import PlayedEpisode
 from arena_wrappers import turn_states
 
 MIN_GAMES = 5  # least number of games with a first action
-# characters of what the player reads; there are no rules for longer ones
-MAX_SITUATION = 200
-
-
+MAX_SITUATION = 200  # characters of an observation; longer ones get no rules
 MAX_WORD_RULES = 5
 _WORD = re.compile(r"[a-z]{3,20}")
 

@@ -9,7 +9,7 @@ A measure is a function of episodes, the game and a seat:
 | `choice_bias` | by position in the list of legal actions, how much more often it is chosen than by uniform random play |
 | `action_entropy` | entropy of the action given the information set, in nats |
 | `serial_dependence` | how much more often a choice repeats the seat's last one than by independence |
-| `mutual_information` | between reply and information set, in nats: 0 if the policy ignores what it reads (collapse) |
+| `mutual_information` | between reply and information set, in nats; 0 if the policy ignores its prompt (collapse) |
 | `regret` | loss of expected return by a turn's action, against an exact reference |
 | `profile_accuracy` | share of turns whose action is best against that reference |
 | `cost` | tokens, or characters, of replies and prompts in an episode |

@@ -40,8 +40,7 @@ def estimated(
     value = statistic(list(chain.from_iterable(blocks)))
     others = [[*blocks[:i], *blocks[i + 1 :]] for i in range(num if num > 1 else 0)]
     leave_one_out = [
-        statistic([*chain.from_iterable(statistic_without)])
-        for statistic_without in others
+        statistic([*chain.from_iterable(blocks_without)]) for blocks_without in others
     ] or [value]
     middle = fmean(leave_one_out)
     pseudo = [

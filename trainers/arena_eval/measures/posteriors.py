@@ -106,10 +106,10 @@ def posteriors_of(game: AnyGame, others: str) -> tuple[Posteriors, list[str]]:
             walk(game.apply(state, action), after)
 
     walk(game.initial_state(), [1.0] * game.num_players)
-    for told in posteriors.values():
-        total = math.fsum(told.values())
-        told |= {name: x / total if total else 0.0 for name, x in told.items()}
-    return posteriors, sorted({name for told in posteriors.values() for name in told})
+    for posterior in posteriors.values():
+        total = math.fsum(posterior.values())
+        posterior |= {n: x / total if total else 0.0 for n, x in posterior.items()}
+    return posteriors, sorted({name for p in posteriors.values() for name in p})
 
 
 def table_of(game: AnyGame, others: str) -> InfosetTable:

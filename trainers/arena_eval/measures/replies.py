@@ -70,16 +70,18 @@ def choice_bias(episodes: Episodes, game: AnyGame, seat: int) -> Estimates:
     return named_estimates(**estimates)
 
 
-Seen = tuple[Any, Any]  # information set, and what was chosen in it
+Choice = tuple[Any, Any]  # information set, and the reply or action in it
 
 
-def _seen(episodes: Episodes, game: AnyGame, seat: int, of: str) -> list[list[Seen]]:
-    def told(turn: Turn, state: AnyState) -> Seen:
+def _choices(
+    episodes: Episodes, game: AnyGame, seat: int, of: str
+) -> list[list[Choice]]:
+    def choice_of(turn: Turn, state: AnyState) -> Choice:
         action = turn.action if turn.invalid is None else None
         choice = turn.reply.strip() if of == "reply" else action
         return game.information_state(state, seat), choice
 
-    return turn_observations(episodes, game, seat, told)
+    return turn_observations(episodes, game, seat, choice_of)
 
 
 def _sum(counts: Counter[Any]) -> float:
@@ -87,13 +89,13 @@ def _sum(counts: Counter[Any]) -> float:
     return math.fsum(c * math.log(c) for c in counts.values())
 
 
-def _conditional_entropy(pairs: Sequence[Seen]) -> float:
+def _conditional_entropy(pairs: Sequence[Choice]) -> float:
     states, joint = Counter(state for state, _ in pairs), Counter(pairs)
     plug_in = (_sum(states) - _sum(joint)) / len(pairs)
     return plug_in + (len(joint) - len(states)) / (2 * len(pairs))
 
 
-def _information(pairs: Sequence[Seen]) -> float:
+def _information(pairs: Sequence[Choice]) -> float:
     states, joint = Counter(state for state, _ in pairs), Counter(pairs)
     choices, num = Counter(choice for _, choice in pairs), len(pairs)
     plug_in = math.log(num) - (_sum(states) + _sum(choices) - _sum(joint)) / num
@@ -109,7 +111,7 @@ def action_entropy(episodes: Episodes, game: AnyGame, seat: int) -> Estimates:
     estimate with the correction of Miller and Madow (1955). 0 for a deterministic policy.
     Biased downwards where information sets occur once; in games of talk they all do.
     """
-    pairs = _seen(episodes, game, seat, "action")
+    pairs = _choices(episodes, game, seat, "action")
     return named_estimates(action_entropy=estimated(pairs, _conditional_entropy, 0.0))
 
 
@@ -120,14 +122,14 @@ def mutual_information(
     *,
     of: Literal["reply", "action"] = "reply",
 ) -> Estimates:
-    """Mutual information of reply and information set, in nats: the meter of collapse.
+    """Mutual information of reply and information set, in nats; 0 means collapse: the policy ignores its prompt.
 
         I(R; I) = H(R) + H(I) - H(R, I) + (K_i + K_r - K_ir - 1) / 2N
 
     The plug-in estimate over the turns of the records, with the correction of Miller and Madow.
     `mutual_information.null` is its mean where replies are shuffled among all turns, with the
-    central 95 % of 100 shuffles: what a policy gets that ignores its prompt. Long replies that never
-    repeat measure nothing, and then both are equal: take `of=action`.
+    central 95 % of 100 shuffles: the value of a policy that ignores its prompt. If all replies are
+    different, both are equal and tell nothing: take `of=action`.
 
     Args:
         episodes: complete ones.
@@ -138,7 +140,7 @@ def mutual_information(
     """
     if of not in ("reply", "action"):
         raise ValueError(f"want of=reply or of=action, got {of!r}")
-    pairs = _seen(episodes, game, seat, of)
+    pairs = _choices(episodes, game, seat, of)
     estimate = estimated(pairs, _information)
     if estimate is None:
         return {}

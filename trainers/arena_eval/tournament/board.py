@@ -192,11 +192,11 @@ def load_suite(name: str, *, allow_code: bool = False) -> Suite:
     path = SUITES / f"{name}.yaml" if name in suite_names else Path(name)
     _want(path.is_file(), f"no suite {name!r}; {did_you_mean(name, suite_names)}")
     try:
-        given = yaml.safe_load(path.read_text(encoding="utf-8"))
+        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
         if name in suite_names:
-            return Suite(given)
+            return Suite(entries)
         with named_only(allow_code=allow_code):
-            return Suite(given)
+            return Suite(entries)
     except NotTrusted:
         raise
     except (*BROKEN, yaml.YAMLError) as error:

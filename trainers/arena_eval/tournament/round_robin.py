@@ -362,8 +362,8 @@ def nash_average(payoffs: ArrayLike) -> NashAverage:
         ValueError: `payoffs` is no square matrix, or not finite off the diagonal.
         ModuleNotFoundError: scipy is missing.
 
-    >>> found = nash_average([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
-    >>> [round(weight, 4) for weight in found.weights]
+    >>> average = nash_average([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+    >>> [round(weight, 4) for weight in average.weights]
     [0.3333, 0.3333, 0.3333]
     """
     matrix = np.array(payoffs, np.float64)
@@ -903,8 +903,8 @@ def play_tournament(
         NoReplyError: a policy gave no reply in some episodes: an exception, a timeout, or a
             server that fails. They are not kept, so that the next call with the same `out` plays them again.
 
-    >>> found = play_tournament(["first", "random"], ["tic_tac_toe"], 10)
-    >>> found.games[0].payoffs[0][1].mean == -found.games[0].payoffs[1][0].mean
+    >>> tournament = play_tournament(["first", "random"], ["tic_tac_toe"], 10)
+    >>> tournament.games[0].payoffs[0][1].mean == -tournament.games[0].payoffs[1][0].mean
     True
     """
     plan = TournamentPlan(policies, games, num_episodes, **options)

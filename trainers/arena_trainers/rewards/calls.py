@@ -39,7 +39,7 @@ def calls_of(
         messages=turn.messages,
     )
     generations = turn.generations or [reply]
-    return [Call(episode, turn, state, game, one) for one in generations]
+    return [Call(episode, turn, state, game, call) for call in generations]
 
 
 def reads_calls(function: Callable[..., Any]) -> bool:

@@ -150,7 +150,7 @@ def supplied_by(
 
 
 def pays_calls(function: object) -> bool:
-    """Whether a column has a value of its own for each call of a turn; what names it has none."""
+    """Whether a function gives a value for each call of a turn; False for a string that names one."""
     if isinstance(function, Part):
         return reads_calls(function.function)
     return callable(function) and reads_calls(function)

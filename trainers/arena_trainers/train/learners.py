@@ -3,9 +3,9 @@
 - A row is scored by the adapter of its role or seat. The loss is TRL's over the rows of all learners that the step
   updates, with one normaliser; rows of the others are left out.
 - An adapter whose gradient is 0 keeps its weights bit for bit: the optimizer skips it, with its momentum and decay.
-- The reference of the KL term is the base model, or what a learner's whole model began as.
+- The reference of the KL term is the base model; of a whole model, its weights at the start.
 - With `update: sequential` the `num_iterations` passes over a generation batch are shared among the learners, in the
-  order of `roles`. The advantage of a call is times HAPPO's factor (https://arxiv.org/abs/2109.11251),
+  order of `roles`. The advantage of a call is multiplied by HAPPO's factor (https://arxiv.org/abs/2109.11251),
   ∏ π_new / π_old over the trained calls of earlier learners since the learner's last call in the episode, at most e²⁰.
 - Learners are saved in folders named by role (`seat_0` for a seat), each of which `lm:PATH` plays.
 """

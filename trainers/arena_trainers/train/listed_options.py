@@ -26,7 +26,7 @@ def _list() -> Mapping[str, Any]:
 
 def listed_options() -> dict[str, Option]:
     """The fields of `TurnGRPOConfig`, those of TRL from the list, without importing TRL."""
-    listed = [
+    trl_options = [
         Option(
             **{
                 **fields,
@@ -36,9 +36,7 @@ def listed_options() -> dict[str, Option]:
         )
         for fields in _list()["options"]
     ]
-    return {listed_option.name: listed_option for listed_option in listed} | options_of(
-        SelfPlay
-    )
+    return {option.name: option for option in trl_options} | options_of(SelfPlay)
 
 
 def installed_versions() -> dict[str, str | None]:

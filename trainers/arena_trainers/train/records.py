@@ -356,7 +356,7 @@ def _with_state(
 
 
 def num_turns(records: Sequence[TurnRecord]) -> int:
-    """How many turns have these records, which stand call by call within a turn."""
+    """The number of turns of these records; a turn has one record for each call, in order."""
     num = len(records)
     for record, following in pairwise(records):
         places = [(r.seed, r.episode, r.place) for r in (record, following)]

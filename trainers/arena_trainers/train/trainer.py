@@ -165,7 +165,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         learners: those of `args.roles`, if there are several.
         filter: chooses what is trained.
         terms: the terms that `losses` adds to the loss.
-        tokens: the critic that adds its own, if there is one.
+        tokens: the critic with a term of its own in the loss, if there is one.
         credit: gives the turns their credit, with a critic if there is one.
         last_played: this process's latest generation batch.
         last_selected: its turns that are trained.

@@ -22,7 +22,7 @@ class WholeLearners(Learners):
 
     Attributes:
         models: of the learners.
-        references: what each began as, or None where nothing reads it.
+        references: the model of each at the start; None if no term of the loss reads it.
     """
 
     def _make(self, source: Any) -> None:

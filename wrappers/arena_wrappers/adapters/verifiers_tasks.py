@@ -158,7 +158,7 @@ def reward_of(trace: Any) -> float:
 
 
 def within(seconds: float, run: Callable[[], Awaitable[T]], what: str) -> T:
-    """What a coroutine of others returns or raises, in a thread, as the caller may be in an event loop.
+    """Runs a coroutine of third-party code in a thread, as the caller may be in an event loop.
 
     Raises:
         TimeoutError: it takes longer. Its thread cannot be stopped, but does not keep the process alive.

@@ -55,7 +55,7 @@ class Exchange(NamedTuple):
     """What an environment did with some replies.
 
     Attributes:
-        messages: what it said before each of them, and after the last one, unless it ended.
+        messages: what it said before each reply, and after the last one, unless the episode ended.
         reward: the sum of all rewards; None while it waits for a reply.
     """
 
@@ -64,7 +64,7 @@ class Exchange(NamedTuple):
 
 
 class _Waiting(BaseException):
-    """The environment waits for a reply that the state does not have; no `Exception`, as it may catch these."""
+    """The environment waits for a further reply. It is no `Exception`, as the environment may catch those."""
 
 
 @dataclass(frozen=True)
@@ -144,13 +144,13 @@ class VerifiersTurns(TalkGame[TurnsState, Utterance]):
             return ()
         tasks = (self._tasks[number].data for number in self.instances)
         answers = {str(getattr(data, "answer", "")) for data in tasks}
-        fitting = [
+        short_answers = [
             text
             for text in sorted(answers)
             # the kit writes actions in any case, and with more blanks
             if text.split() == [text.upper()] == [text.lower()] and len(text) <= 20
         ]
-        texts = {"0", "1", *fitting[:MAX_CORE]}
+        texts = {"0", "1", *short_answers[:MAX_CORE]}
         return [Utterance("say", (), text) for text in sorted(texts)]
 
     def shown_actions(self, state: TurnsState) -> Sequence[Any]:
@@ -220,7 +220,7 @@ class VerifiersTurns(TalkGame[TurnsState, Utterance]):
 
 
 class _Key(NamedTuple):
-    """An environment and a task, which are told apart as objects."""
+    """An environment and a task, compared by identity."""
 
     env: Any
     task: Any
@@ -280,7 +280,7 @@ def _exchanged(
             await env.finalize(task, episode)
         except _Waiting:
             return None
-        except Exception:  # it is anybody's code, which reads what a model wrote
+        except Exception:  # code of the taskset, which reads what a model wrote
             return 0.0
         return sum(map(reward_of, agent.traces))
 
@@ -295,7 +295,7 @@ def _exchanged(
 
 
 class _Agents:
-    """All agents of an environment, which are one here."""
+    """Stands for all agents of an environment; only one is supported."""
 
     def __init__(self, agent: "_Agent") -> None:
         self._agent = agent
@@ -313,11 +313,11 @@ class _Agents:
 
 
 class _Agent:
-    """Replies as a state has it, in the place of verifiers' own agent.
+    """Gives the replies of a state, in place of verifiers' own agent.
 
     Args:
         replies: of the state.
-        max_replies: after these it has ended.
+        max_replies: most replies; then its exchange is over.
 
     Attributes:
         messages: what the environment said before each reply.
@@ -346,7 +346,7 @@ class _Agent:
 
 
 class _Interaction:
-    """The conversation of an agent: `turn` of verifiers' own."""
+    """The conversation of an agent, with the method `turn` of verifiers' interactions."""
 
     def __init__(self, agent: _Agent, task: Any) -> None:
         self.agent, self.task = agent, task
@@ -363,7 +363,7 @@ class _Interaction:
         # half a surrogate pair cannot be written to a record
         text = text.encode("utf-8", "replace").decode("utf-8")
         agent, number = self.agent, len(self.agent.messages)
-        if self._is_over:  # as theirs, so that no loop goes on
+        if self._is_over:  # as in verifiers, so that no loop goes on
             raise RuntimeError("the exchange is over")
         if number >= agent.max_replies:
             self._is_over = True

@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 FLOAT = 4  # bytes
 
-TILE = 32_768  # most words that TRL scores at once
-HEAD_TOKENS = 4096  # whose words it scores at once
+TILE = 32_768  # most entries of the vocabulary that TRL scores at once
+HEAD_TOKENS = 4096  # most tokens at which it scores them at once
 # Tiles of scores that exist at once: torch's in a backward pass and in a forward pass, and Triton's.
 BACKWARD_TILES, FORWARD_TILES, TRITON_TILES = 8, 4, 2
 
 
 @dataclass(frozen=True)
 class Passes:
-    """How rows run.
+    """How forward and backward passes run.
 
     Attributes:
         half: whether matrix products are in half precision.
-        half_states: whether the states between layers are, too, as those of such weights.
-        adapted: whether an adapter alone is trained.
-        checkpointing: whether layers keep their inputs alone.
-        on_gpu: whether Triton scores the words.
+        half_states: whether the states between layers are, too, as with weights in half precision.
+        adapted: whether only an adapter is trained.
+        checkpointing: whether layers keep only their inputs, and run again in the backward pass.
+        on_gpu: whether Triton scores the vocabulary.
     """
 
     half: bool = False
@@ -48,12 +48,12 @@ class Passes:
         autocast: bool = False,
     ) -> "Passes":
         """How rows of a model run; `autocast` to half precision, whatever its weights are."""
-        words = next(model.get_input_embeddings().parameters())
-        is_half = words.element_size() < FLOAT
+        embedding = next(model.get_input_embeddings().parameters())
+        is_half = embedding.element_size() < FLOAT
         return cls(
             half=is_half or autocast,
             half_states=is_half,
-            adapted=not words.requires_grad,
+            adapted=not embedding.requires_grad,
             checkpointing=checkpointing,
             on_gpu=device.type == "cuda",
         )
@@ -62,18 +62,20 @@ class Passes:
 def activation_bytes(
     config: "PreTrainedConfig", num_tokens: float, passes: Passes
 ) -> float:
-    """Bytes at the peak of a forward and backward pass of so many tokens, without gradients.
+    """Peak bytes of a forward and backward pass of so many tokens, without gradients of layers.
 
-    The peak is in the backward pass, where words are scored again, or a checkpointed layer runs again.
+    The peak is in the backward pass, where the vocabulary is scored again, or a checkpointed layer runs again.
     """
     number = 2 if passes.half else FLOAT
     tiles = TRITON_TILES * number if passes.on_gpu else BACKWARD_TILES * FLOAT
     sizes = layer_sizes(config)
     head = min(num_tokens, HEAD_TOKENS) * min(config.vocab_size, TILE) * tiles
-    if not passes.adapted:  # the gradient of the words' weights in float32
+    if not passes.adapted:  # the gradient of the embedding in float32
         head += FLOAT * config.vocab_size * sizes.hidden
-    again = num_tokens * layer_bytes(config, passes) if passes.checkpointing else 0.0
-    return float(num_tokens * kept_bytes(config, passes) + max(head, again))
+    recomputed = (
+        num_tokens * layer_bytes(config, passes) if passes.checkpointing else 0.0
+    )
+    return float(num_tokens * kept_bytes(config, passes) + max(head, recomputed))
 
 
 def kept_bytes(config: "PreTrainedConfig", passes: Passes) -> int:

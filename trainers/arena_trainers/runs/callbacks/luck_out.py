@@ -1,8 +1,8 @@
 """The mean return of training episodes with the luck taken out, by which the best model is chosen.
 
 The deals of training episodes differ from step to step, so a raw mean chooses lucky steps. In games
-with exact values (`arena_eval.values`, `solver`) each log gets a further figure,
-`arena/<game>/luck_out`, as `arena eval` would print it, where that has less noise.
+with exact values (`arena_eval.values`, `solver`) each log also has the mean with the luck taken out,
+`arena/<game>/luck_out`, if its variance is smaller, computed as by `arena eval`.
 """
 
 from collections.abc import Sequence

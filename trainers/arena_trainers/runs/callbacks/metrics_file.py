@@ -29,9 +29,11 @@ class MetricsFile(Callback):
         if not state.is_world_process_zero:
             return
         pace = self._clock.seconds_per_step(state) if self._clock else None
-        left = None if pace is None else (state.max_steps - state.global_step) * pace
+        seconds_left = (
+            None if pace is None else (state.max_steps - state.global_step) * pace
+        )
         # `arena watch` shows it
-        self.append({"step": state.global_step, "seconds_left": left, **logs})
+        self.append({"step": state.global_step, "seconds_left": seconds_left, **logs})
 
     def append(self, record: dict[str, Any]) -> None:
         """Adds a record; NaN and infinity become null, because JSON has neither."""

@@ -1,4 +1,4 @@
-"""The mean time of a step, for those who say how much time is left."""
+"""The mean time of a step, from which the time left is computed."""
 
 import time
 

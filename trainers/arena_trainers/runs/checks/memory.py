@@ -229,11 +229,11 @@ def needed(
 
 
 def decoding_steps(method: Method, step_size: StepSize, at_once: int | None) -> float:
-    """How often the weights are read to play a batch: once for the next token of all replies at once.
+    """How many decoding steps play a batch; each reads the weights once, for a token of all concurrent replies.
 
-    vLLM begins a reply as soon as one ends: steps are those of an episode of the most turns, or all
-    tokens by the replies at once where these are more. With transformers a round waits for its longest
-    reply, and as many rounds follow each other as replies do not fit at once.
+    vLLM begins a reply as soon as another ends. Its steps are the larger of the tokens of the longest
+    episode, and of the tokens of the batch / concurrent replies. With transformers a round waits for its
+    longest reply: rounds * ceil(batch / concurrent replies) * tokens of the longest reply.
     """
     machine, reply = method.machine, step_size.reply_tokens
     batch = step_size.batch

@@ -40,8 +40,8 @@ class FeatureCritic:
     made of them is unbiased. In the first batch they are 0.
 
     With `sees="all"` the networks read what all seats see: the centralised critic of MAPPO
-    (https://arxiv.org/abs/2103.01955). It is used in training alone, and as unbiased: what is hidden
-    does not depend on the reply. In an agent's turn the networks also read how many calls came before.
+    (https://arxiv.org/abs/2103.01955). It is used in training alone, and adds no bias: hidden
+    information does not depend on the reply. In an agent's turn the networks also read how many calls came before.
     They do not read what was said in these: credit that bootstraps within a turn (GAE with λ below 1)
     is biased for all its calls but the last.
 

@@ -11,7 +11,7 @@ class Critic(Protocol):
     """Source of values; every process has the same.
 
     A class declares as `supplies` the columns that it gives (default `value` and `next_value`), as
-    `reads` those that its records shall hold, such as `features` of the seat or `features.all` of all
+    `reads` those that its records must hold, such as `features` of the seat or `features.all` of all
     seats, as `limits` the least and the largest value of its options, and with `one_process = True`
     that several are refused. Each call of an agent's turn is a turn of the batch.
     """

@@ -1,8 +1,8 @@
 """`AsyncPlayer`: batches of the next step are played while one trains (`asynchronous`).
 
 Number, seeds, seats and weights of a batch follow from the number of its step, so no record depends on
-which process was faster. A checkpoint holds the weights that play what is in flight; a resumed run plays it again with
-them, and is the unbroken run. The loss compares with the policy that played: its ratio is π / μ for each token, with
+which process was faster. A checkpoint holds the weights that play the episodes in flight; a resumed run plays these again with
+them, and equals the unbroken run. The loss compares with the policy that played: its ratio is π / μ for each token, with
 log μ as carried from sampling.
 """
 
