@@ -115,7 +115,8 @@ def shortened(code: str) -> str:
         if trains and not re.search("--(dry-run|help)", command):
             command, named = re.subn(r"--max_steps \d+", "--max_steps 8", command)
             command += "" if named else " --max_steps 4"
-            if "--resume" not in command:
+            # a trainer on rows samples nothing, and has no options of play
+            if not re.search("--(resume|trainer)", command):
                 command += (
                     " --max_completion_length 16 --warm_start steps=10"
                     " --callbacks eval_episodes=8"
