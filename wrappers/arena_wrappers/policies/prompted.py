@@ -88,8 +88,9 @@ def with_prompt(
         kind = AsyncPromptPolicy
     elif hasattr(policy, "action_probs"):
         kind = ScoringPromptPolicy
-    texts = [f"{name}={value!s:.20}" for name, value in options.items()]
-    return kind(policy, replace(prompt, **options), ", ".join([policy.name, *texts]))
+    replaced = replace(prompt, **options)  # True as shuffle is 1
+    texts = [f"{name}={getattr(replaced, name)!s:.20}" for name in options]
+    return kind(policy, replaced, ", ".join([policy.name, *texts]))
 
 
 def of_text(
