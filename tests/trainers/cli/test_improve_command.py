@@ -98,10 +98,6 @@ def test_models_behind_an_endpoint_play_and_propose_within_a_budget(
         (("random", "kuhn_poker", "--out", "a"), "want a policy that reads prompts"),
         (("api:m@http://localhost:1/v1", "kuhn_poker"), "want --out DIR"),
         (
-            ("api:m@http://localhost:1/v1", "say_select", "--out", "a"),
-            "want a game with a list of actions",
-        ),
-        (
             ("past:runs/a", "kuhn_poker", "--out", "a"),
             "want one policy, got 'past:runs/a'",
         ),
