@@ -41,7 +41,7 @@ def page() -> str:
     """The text of the page."""
     text = HEAD + shares()
     for line in DATA.read_text("utf-8").splitlines():
-        if head := re.fullmatch(r"\[(\w+): ([^]]+)\]", line):
+        if head := re.fullmatch(r"\[(\S+): ([^]]+)\]", line):
             text += f"\n## {head[1]}, where `{head[2]}` is legal\n\n| reply | read as |\n|---|---|\n"
         elif " => " in line:
             cells = [f"`` {cell} ``" for cell in line.rsplit(" => ", 1)]

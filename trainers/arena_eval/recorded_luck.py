@@ -37,7 +37,7 @@ from arena_eval.luck import (
     draws_of,
 )
 from arena_eval.result_rows import ResultRow
-from arena_eval.values import StateValues, values
+from arena_eval.values import StateValues, read_values, values
 from arena_wrappers import (
     Episode,
     Policy,
@@ -244,7 +244,7 @@ class LuckByLineup:
         methods: IntervalMethods = PLANNED,
     ) -> None:
         if values_name not in (None, "auto"):
-            values.read(values_name)
+            read_values(values_name, wrapper.env.game)
         self._wrapper, self._values_name = wrapper, values_name
         self._methods = methods
         self.clear()
@@ -375,7 +375,7 @@ class LuckByPair:
         self, wrapper: PromptWrapper, policies: Mapping[str, Policy], values_name: str
     ) -> None:
         if values_name != "auto":
-            values.read(values_name)
+            read_values(values_name, wrapper.env.game)
         self._wrapper, self._policies = wrapper, policies
         self._values_name = None if values_name == "auto" else values_name
         self._luck: dict[tuple[str, str], LuckCorrections] = {}

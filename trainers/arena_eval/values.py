@@ -14,7 +14,7 @@ Other distributions name theirs in the entry-point group `arena.values`.
 
 import random
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -28,7 +28,7 @@ from arena_envs.game import (
     possible_outcomes,
     random_states,
 )
-from arena_envs.registry import Registry, broken
+from arena_envs.registry import BrokenPromise, Registry, broken
 from arena_envs.solvers import InfosetKey, InfosetTable, uniform_table
 from arena_eval.baselines import MAX_SOLVED_STATES, is_small, prepared, solver_of
 from arena_eval.exploit import SHORT, is_tabular, tabular
@@ -67,6 +67,27 @@ values: Registry[StateValues] = Registry(
     kit=f"{_HERE}:check_values",
     extra="eval",
 )
+
+
+def read_values(name: str, game: AnyGame) -> None:
+    """Reads the name of values; those that are not built in are made and tried, before play.
+
+    Raises:
+        ValueError: unknown, or they raise or break a promise of `check_values`.
+    """
+    if values.read(name).name in values.built_in:
+        return
+    try:
+        check_values(partial(values.make, name), game)
+    except BrokenPromise as error:
+        raise ValueError(
+            f"values {name!r:.80} were tried before play: {error}"
+        ) from error
+    except Exception as error:  # it may be anybody's code
+        raise ValueError(
+            f"values {name!r:.80} were tried before play, and raised {type(error).__name__}: "
+            f"{error}; want values that check_values passes"
+        ) from error
 
 
 class TableValues:
@@ -193,8 +214,14 @@ def check_values(make: Any, game: AnyGame) -> None:
     for seat in range(game.num_players):
         values_of = make(game=game, seat=seat, opponent=None)
         numbers = np.asarray(values_of(states))
-        if numbers.shape != (len(states),) or not np.isfinite(numbers).all():
-            broken("numbers", f"{len(states)} states give {numbers!r:.80}")
+        if numbers.shape != (len(states),) or numbers.dtype.kind not in "fiub":
+            got = f"an array of shape {numbers.shape} and type {numbers.dtype}"
+            broken(
+                "numbers", f"want a number for each of {len(states)} states, got {got}"
+            )
+        if not np.isfinite(numbers).all():
+            first = numbers[~np.isfinite(numbers)][0]
+            broken("numbers", f"want finite numbers, got {first} among {len(states)}")
         again = np.asarray(values_of(states[::-1]))[::-1]
         first = np.asarray(values_of(states[:1]))
         # a matrix product rounds by its size
@@ -202,6 +229,9 @@ def check_values(make: Any, game: AnyGame) -> None:
             broken("pure", "another order of the states gives other values")
         if not np.allclose(numbers[:1], first, atol=1e-4):
             broken("pure", "a state alone has another value")
+        for attribute in ("num_alternatives", "seconds"):
+            if not hasattr(values_of, attribute):
+                broken(attribute, f"{type(values_of).__name__} has no such attribute")
         num = values_of.num_alternatives
         if not (num is None or (type(num) is int and num > 0)):
             broken("num_alternatives", f"want None or an integer above 0, got {num!r}")

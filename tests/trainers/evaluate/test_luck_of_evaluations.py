@@ -1,6 +1,7 @@
 """Evaluations print means with the luck taken out beside the raw ones, where that helps."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from arena_eval.fitted_values import bot_values
 from arena_eval.luck import adjusted_mean, adjusted_to
 from arena_eval.result_rows import scored_on
 from arena_eval.tables import adjusted_text, as_table, caption, records_of
-from arena_eval.values import check_values, values
+from arena_eval.values import check_values, read_values, values
 from arena_trainers.cli.output import plain
 from arena_wrappers import make_policy
 
@@ -170,3 +171,19 @@ def test_a_score_is_of_the_mean_with_the_luck_taken_out(kuhn):
     scaled = scored_on(row, (-1.0, 1.0))
     assert scaled.score == pytest.approx(50 * (row.adjusted.mean + 1))
     assert scaled.score_interval[0] == pytest.approx(50 * (row.adjusted.low + 1))
+
+
+class NoNumbers:
+    seconds, num_alternatives = 0.0, None
+
+    def __init__(self, game, seat, opponent):
+        pass
+
+    def __call__(self, states):
+        return np.full(len(states), np.nan)
+
+
+def test_values_of_yours_are_tried_before_play(monkeypatch):
+    monkeypatch.setitem(sys.modules, "no_numbers", sys.modules[__name__])
+    with pytest.raises(ValueError, match=r"tried before play: .* want finite numbers"):
+        read_values("no_numbers:NoNumbers", make_game("kuhn_poker"))

@@ -293,7 +293,7 @@ def natural_replies():
     """The replies of `replies.txt`: game, action that is legal, reply, what it is read as."""
     about: tuple[str, ...] = ()
     for line in REPLIES.read_text(encoding="utf-8").splitlines():
-        if head := re.fullmatch(r"\[(\w+): ([^]]+)\]", line):
+        if head := re.fullmatch(r"\[(\S+): ([^]]+)\]", line):
             about = (head[1], head[2])
         elif " => " in line:
             reply, _, read = line.rpartition(" => ")

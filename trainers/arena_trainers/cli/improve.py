@@ -241,7 +241,8 @@ def _carried_text(policy: "Policy") -> str:
 
 def _table(records: Sequence[Mapping[str, Any]], text: str, out: Path) -> Table:
     accepted = [record for record in records if record["is_accepted"]]
-    last = f"text {accepted[-1]['number']}" if accepted else "no text was better"
+    nothing = "no text was better" if records else "no text was proposed"
+    last = f"text {accepted[-1]['number']}" if accepted else nothing
     file = out / TEXT
     caption = f"race, confirmation: difference of mean returns from the text of that time\n{last}"
     if text:

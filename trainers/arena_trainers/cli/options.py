@@ -139,7 +139,7 @@ PromptOption = Annotated[
         help="Prompt option; repeatable. By default those of the policy. Keys: "
         "reply_format (answer, boxed, bracket, bare), rules, show_legal_actions, history (state, "
         "transcript), parsing (tolerant, strict), persona (TEXT or @FILE), language (en, de, es, "
-        "zh), shuffle (seed of the order of actions; 0 for the game's), date (YYYY-MM-DD), on_invalid "
+        "zh), shuffle (seed of the order of actions; true is 1, 0 the order of the game), date (YYYY-MM-DD), on_invalid "
         "(forfeit, retry, random), max_retries, and the templates system, turn, again.",
     ),
 ]

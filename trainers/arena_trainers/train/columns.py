@@ -170,7 +170,7 @@ def supplied_by_calls(
         values = list(ask(calls))
         if len(values) != len(calls):
             raise ValueError(
-                f"want a value for each of {len(calls)} calls from columns[{name!r}], got "
+                f"want one value for each call, {len(calls)} here, from columns[{name!r}], got "
                 f"{len(values)}; return a list as long as `calls`"
             )
         for call, value, columns in zip(calls, values, supplied, strict=True):

@@ -131,7 +131,8 @@ def _column_name(name: str, function: Supplier) -> tuple[str, str]:
     """A column's function as an error names it, and what it has to be."""
     if isinstance(function, Part):
         option = f"rewards[{function.name!r}]"
-        return option, "a function of episode, turn, state and game"
+        reads = "calls" if pays_calls(function) else "episode, turn, state and game"
+        return option, f"a function of {reads}"
     function_name = getattr(function, "__qualname__", type(function).__name__)
     option = f"columns[{name!r}], {function_name!r},"
     return option, "a function of episode, turn and state"

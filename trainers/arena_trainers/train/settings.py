@@ -151,7 +151,7 @@ class SelfPlay(TRLOptions):
         group="Games and prompts",
         help="Template of the request for another reply, with {fault}.",
     )
-    shuffle: int | bool = option(
+    shuffle: bool | int = option(
         0,
         mapping="prompt",
         group="Games and prompts",

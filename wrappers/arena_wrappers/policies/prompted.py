@@ -88,9 +88,9 @@ def with_prompt(
         kind = AsyncPromptPolicy
     elif hasattr(policy, "action_probs"):
         kind = ScoringPromptPolicy
-    changed = replace(prompt, **options)  # which may convert: `shuffle=True` is 1
-    texts = [f"{name}={getattr(changed, name)!s:.20}" for name in options]
-    return kind(policy, changed, ", ".join([policy.name, *texts]))
+    replaced = replace(prompt, **options)  # True as shuffle is 1
+    texts = [f"{name}={getattr(replaced, name)!s:.20}" for name in options]
+    return kind(policy, replaced, ", ".join([policy.name, *texts]))
 
 
 def of_text(

@@ -53,6 +53,11 @@ _DENIED = re.compile(
     r"(?: (?:to|want|going|like|will|a|the)){0,2} $"
 )
 
+# What follows an "a" or "i" that is a move's letter: "A or B", "option A."; else it is a word
+_LETTER = re.compile(
+    r"\s*(?:$|[.;:!?/)\]}*`\"]|(?:or|and|nor|is|are|over|than)\b|[a-z]\b(?!['\u2019]))"
+)
+
 # "play my card 1" is "play 1"
 _KIND = r"(?:(?:the |my |your )?(?:card|slot|position|colou?r)s? (?:number )?)?"
 
@@ -165,7 +170,8 @@ class MovePatterns:
             if place.end("all") > end:  # else it is inside a longer one
                 end = place.end("all")
                 before = text[max(0, place.start() - 40) : place.start()]
-                if place["all"] not in ("a", "i") and not _DENIED.search(before):
+                letter = place["all"] not in ("a", "i") or _LETTER.match(text, end)
+                if letter and not _DENIED.search(before):
                     names.add(self.canonical(place)[0])
         return names
 

@@ -57,7 +57,7 @@ class PromptOptions:
     turn: str | None = None
     again: str | None = None
     date: str = DATE
-    shuffle: int | bool = 0
+    shuffle: bool | int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.reply_format, str):

@@ -17,7 +17,7 @@ Tolerant parsing, the default, also reads what people and small models write, by
    `I will` may stand around it. A question orders nothing. "Player 3" is player_3, "$40" is 40.
 4. Where actions are listed and none is ordered, the answer is searched for their texts, as
    whole words. The longest counts. An action "2" is not found in 2.5, -2, 2,000 or 2%, no
-   action after "not", "never" or "n't", and "a" is an article.
+   action after "not", "never" or "n't". "a" and "I" before a word are no actions.
 5. In language games all other words are the message. A message that the move does not take is
    delivered to nobody; the record has it. Where a message is all that a player may send, any
    text is one. Values alone, such as "40", are read where they fit one move only.
