@@ -55,6 +55,26 @@ class Transform:
             )
 
 
+@dataclass(frozen=True)
+class DrawsFirst(Transform):
+    """A transform whose chance draws once before the inner game begins.
+
+    What it does not define is asked of the inner game, in the inner state.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = super().__getattr__(name)
+        if name == "max_chance_nodes":
+            return None if attribute is None else attribute + 1
+        if not callable(attribute):
+            return attribute
+        return lambda state, *args: attribute(self._inner(state), *args)
+
+    def _inner(self, state: Any) -> Any:
+        """The inner game's state; another argument, such as a seat, stays as it is."""
+        raise NotImplementedError
+
+
 def stage_of(game: Any, state: Any) -> tuple[Any, Any]:
     """The game and the state that a bot plays, see `Transform.stage`."""
     return game.stage(state) if isinstance(game, Transform) else (game, state)

@@ -36,7 +36,7 @@ from arena_envs.games.kits.board import turn_text
 from arena_envs.games.tic_tac_toe import SQUARES, WON, TicTacToe
 from arena_envs.games.tic_tac_toe import State as Board
 from arena_envs.registry import imported
-from arena_envs.transforms import Transform
+from arena_envs.transforms import DrawsFirst, Transform
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ BEGIN = "start"  # the state in which a position is drawn
 
 
 @dataclass(frozen=True)
-class StartFromPositions(Transform):
+class StartFromPositions(DrawsFirst):
     """`start:FILE@SHARE(game)`: a curriculum from the end of play.
 
     Chance first draws one of the positions of `FILE`: each episode after `SHARE` of its turns, and
@@ -194,14 +194,6 @@ class StartFromPositions(Transform):
     def __post_init__(self) -> None:
         self._want(self.game.num_actions is not None, "a game without talk")
         self._positions()
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = super().__getattr__(name)
-        if name == "max_chance_nodes":
-            return None if attribute is None else attribute + 1
-        if not callable(attribute):
-            return attribute
-        return lambda state, *args: attribute(self._inner(state), *args)
 
     def initial_state(self) -> Any:
         return BEGIN

@@ -16,7 +16,7 @@ from arena_envs.game import (
     IllegalAction,
     check_int,
 )
-from arena_envs.transforms import Transform, stage_of
+from arena_envs.transforms import DrawsFirst, stage_of
 
 NUM_DRAWS = 24  # a multiple of 2, 3, 4, 6, 8 and 12 actions, which then have each letter equally often
 NOT_DRAWN = -1
@@ -30,7 +30,7 @@ class LabelState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Labels(Transform):
+class Labels(DrawsFirst):
     """`labels:SEED(game)`: a seat replies with a letter; its text says which action each letter means.
 
     Chance first draws a number. Letters follow from it, from the seed and from the text that the seat
@@ -49,14 +49,6 @@ class Labels(Transform):
         check_int("seed", self.seed, 0, 2**63)
         holds = self.game.num_actions is not None and not self.game.simultaneous
         self._want(holds, "a game without talk in which one seat moves at a time")
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = super().__getattr__(name)
-        if name == "max_chance_nodes":
-            return None if attribute is None else attribute + 1
-        if not callable(attribute):
-            return attribute
-        return lambda state, *args: attribute(_inner(state), *args)
 
     def stage(self, state: LabelState) -> tuple[Any, Any]:
         return stage_of(self.game, state.inner)
@@ -131,16 +123,15 @@ class Labels(Transform):
 
     def features(self, state: LabelState, seat: int) -> NDArray[np.float32]:
         """Which number was drawn, and the features of the inner game."""
-        drawn = np.arange(NUM_DRAWS) == state.draw
+        one_hot = np.arange(NUM_DRAWS) == state.draw
         inner = self.game.features(state.inner, seat)
-        return np.concatenate([drawn.astype(np.float32), inner])
+        return np.concatenate([one_hot.astype(np.float32), inner])
 
     def resample(self, state: LabelState, seat: int, rng: random.Random) -> LabelState:
         return LabelState(state.draw, self.game.resample(state.inner, seat, rng))
 
-
-def _inner(state: AnyState) -> Any:
-    return state.inner if isinstance(state, LabelState) else state
+    def _inner(self, state: AnyState) -> Any:
+        return state.inner if isinstance(state, LabelState) else state
 
 
 def _letter(place: int) -> str:
