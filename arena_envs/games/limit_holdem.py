@@ -117,6 +117,7 @@ class LimitHoldem(FixedLimit):
         """
         n = self.num_players
         num_cards = 2 * n + self.board_sizes[-1]
+        known_cards = list(dict.fromkeys(state.cards for state in states))
         rows = np.array(
             [
                 [
@@ -125,7 +126,7 @@ class LimitHoldem(FixedLimit):
                         (c for c in deck if c not in cards), num_cards - len(cards)
                     ),
                 ]
-                for cards in dict.fromkeys(state.cards for state in states)
+                for cards in known_cards
                 for deck in _decks()
             ]
         )
@@ -138,7 +139,7 @@ class LimitHoldem(FixedLimit):
         )
         places = {
             cards: slice(i * NUM_DEALS, (i + 1) * NUM_DEALS)
-            for i, cards in enumerate(dict.fromkeys(state.cards for state in states))
+            for i, cards in enumerate(known_cards)
         }
         return np.array(
             [
@@ -245,8 +246,9 @@ def hand_strengths(hands: Any) -> Any:
         suited |= ranks * (top[5][ranks] > top[4][ranks])
     straight, straight_flush = top[0][singles], top[0][suited]
     three, pair, two = top[1][threes], top[1][pairs], top[2][pairs]
+    full = (threes > 0) & (pairs != three)
     kickers = np.select(
-        [fours > 0, (threes > 0) & (pairs != three), threes > 0, two != pair],
+        [fours > 0, full, threes > 0, two != pair],
         [
             top[1][singles & ~fours],
             top[1][pairs & ~three],
@@ -255,7 +257,6 @@ def hand_strengths(hands: Any) -> Any:
         ],
         top[3][singles & ~pair],
     )
-    full = (threes > 0) & (pairs != three)
     categories = [
         (straight_flush > 0, 8, straight_flush),
         (fours > 0, 7, fours),
