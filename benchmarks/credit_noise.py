@@ -495,9 +495,9 @@ turns also where surprise is uninformative. The policy's mean of this difference
 with the tiny model, on one core, credit takes 0.13 s without a critic, 0.3 s with `tokens`, and 0.7 s with `features`, which also fits its networks.
 Other replies than the canonical ones count as 0. It needs a game whose actions can be listed, and replies sampled from all tokens.
 
-**Cost.** On one core: 100,000 turns take 0.5 to 1.5 s (`benchmarks/credit_speed.py`). A batch of 128 episodes of Kuhn poker takes 7 ms (`random_effects`: 0.6 ms), most of
-it calls of numpy on small arrays. That is 7 % of a step of the tiny model (108 ms), and 0.05 % of a step of SmolLM2 with 135 million parameters
-(13 s). The entropies of 32 tokens with a vocabulary of 49,152 take 4.5 ms; that model generates these tokens in 250 ms.
+**Cost.** On one core: 100,000 turns take 0.5 to 1.5 s (`benchmarks/credit_speed.py`). A batch of 128 episodes of Kuhn poker takes 7 ms (`random_effects`: 0.6 ms), mostly
+numpy's overhead on small arrays. A training step takes 108 ms with the tiny model, so this is 7 % of it; with SmolLM2 (135 million parameters, 13 s) it
+is 0.05 %. The entropies of 32 tokens with a vocabulary of 49,152 take 4.5 ms; that model generates these tokens in 250 ms.
 
 ## Equations
 

@@ -365,8 +365,8 @@ def scene(game: Chess, state: State, viewer: int | None) -> Shapes:
         for square in chess.scan_forward(places):
             is_white = position.white >> square & 1
             # small letters are Black's, as in a FEN
-            shown = letter if is_white else letter.lower()
-            squares[square] = Cell(shown, "light" if is_white else "dark", disc=True)
+            symbol = letter if is_white else letter.lower()
+            squares[square] = Cell(symbol, "light" if is_white else "dark", disc=True)
     title = "player_0 has White, player_1 has Black"
     board = board_grid(squares, 8, title, upwards=True)._replace(checkered=True)
     facts = [

@@ -47,7 +47,7 @@ class PlayerSetup(NamedTuple):
 
     args: TurnGRPOConfig
     games: PreparedGames
-    agent: Callable[[Policy], Policy] | None  # makes what plays from the learner
+    agent: Callable[[Policy], Policy] | None  # the policy that plays, given the learner
     group_sizes: tuple[int, int]
 
 
