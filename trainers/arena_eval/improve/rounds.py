@@ -185,7 +185,7 @@ class Improvement:
     def expected(self, prices: Prices | None) -> Spending:
         """An estimate by random play of what endpoints use for `max_episodes`, without proposals."""
         player = self._player(self.text, 0)
-        self._kept = [(0, self.text)]
+        self._past_texts = [(0, self.text)]
         opponents = self._opponents_now
         plans = [
             EvaluationPlan(
@@ -223,7 +223,7 @@ class Improvement:
             OSError: a file cannot be written.
         """
         self._progress, self._num_played = progress, 0
-        self._kept = []
+        self._past_texts = []
         self._set_text(self._start, 0)
         self._tried: list[Tried] = []
         try:
@@ -403,7 +403,7 @@ class Improvement:
             if opponent != PAST_SELVES:
                 opponents.append(opponent)
                 continue
-            for index, text in self._kept:
+            for index, text in self._past_texts:
                 # episodes tell it from the player with the same text by its name
                 name = f"{self._policy.name}, past text {index}"
                 opponents.append(with_text(self._policy, text, name))
@@ -411,7 +411,7 @@ class Improvement:
 
     def _set_text(self, text: str, index: int) -> None:
         self.text, self._text_number = text, index
-        self._kept.append((index, text))
+        self._past_texts.append((index, text))
         write_whole(self._out / TEXT, text + "\n" if text else "")
 
     def _add_row(self, kind: str, **values: Any) -> ImproveRow:
