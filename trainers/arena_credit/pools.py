@@ -285,6 +285,7 @@ class PoolReport:
         zeros: float64[P], share of the pool's turns with advantage 0.
         within: the report on smaller pools within these, such as strata, if the estimator
             adds a second comparison. Its zeros are those of the second comparison.
+        surprise_z: `arena_credit.surprise_z` of the batch, if the estimator used surprise.
     """
 
     names: tuple[str, ...]
@@ -294,6 +295,7 @@ class PoolReport:
     std: Floats
     zeros: Floats
     within: "PoolReport | None" = None
+    surprise_z: float | None = None
 
     def __len__(self) -> int:
         return len(self.size)
