@@ -20,6 +20,8 @@ from night_settings import (
     Stage,
 )
 
+REASONS_DATA = "self-play-reasons.json"
+CURVES_DATA = "self-play-curves.json"
 PICTURES = {"kuhn": "self-play-kuhn.png", "mixed": "self-play-mixed.png"}
 REPOSITORY = "https://github.com/arena-envs/arena-envs/blob/main"
 UNIFORM_NASH_CONV = 11 / 12  # of Kuhn poker, by hand
