@@ -205,19 +205,3 @@ EXPECTED_CREDITS = {
     "mixed": "The default is above `episode` in rounds, by 0.3, where each answer is paid by itself, "
     "and elsewhere within the intervals.",
 }
-
-# Of `tiny_curves.py`, written before its runs, after pilots of two steps that showed the cost.
-EXPECTED_CURVES = {
-    "advevo": "With both sides learning, utility rises by 0.2 and the leak against frozen attackers falls by 0.1. "
-    "Attackers that learn, too, keep the leak of both at least 0.05 above that. Frozen keepers tell at random, so "
-    "attackers gain nothing against them.",
-    "players": "With two players, the return exceeds that of always betting. With four, the model that was "
-    "trained with two has at least half the gain of the model that was trained with four.",
-    "boards": "Success on 3 x 3 rises by 0.3 where small boards are trained. On 5 x 5 it rises by less than 0.1, and "
-    "less than by training on 5 x 5.",
-    "epo": "With the judge, success reaches 0.5. Paid at the end alone, it stays below 0.2, as one random walk in "
-    "fifty reaches the goal.",
-    "reasons": "NashConv falls by 0.2 with both credits, which differ by less than their interval. Information of "
-    "reason and card stays within 0.3 bits of the start. The move follows the card and not the reason: another "
-    "reason changes P(bet) by less than 0.1.",
-}

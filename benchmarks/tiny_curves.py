@@ -3,9 +3,9 @@
     python benchmarks/tiny_curves.py --hours 1   # the missing runs, one after another
     python benchmarks/tiny_curves.py --hours 0   # the page alone
 
-- `advevo`, AdvEvo: attackers and defenders train against each other, or one side against frozen ones.
+- `advevo`, AdvEvo: attackers and defenders train against each other, and are measured against frozen ones.
 - `players`, `boards`, from small to large: Kuhn poker of two players, and measured with three and four;
-  lakes of 2 x 2 and 3 x 3 cells, and measured on larger ones.
+  lakes of 3 x 3 cells, and measured on larger ones.
 - `epo`, EPO: a strategist advises an actor that stays as it is, and is paid at the end, or also for
   each move by a judge that is a solver.
 
@@ -61,16 +61,27 @@ from arena_wrappers import (
     play,
 )
 from arena_wrappers.policies.agents import planner_worker
-from comparing import Task, add, kept_runs, read, run_script, tell_outdated, write
+from comparing import (
+    OnlySettings,
+    Task,
+    add,
+    chosen,
+    kept_runs,
+    read,
+    run_script,
+    tell_outdated,
+    write,
+)
 from gains import be_quiet
 from night import DATA, DOCS
 from night import made_with as night_made_with
-from night_page import CURVES_DATA, write_page
+from night_page import write_page
+from night_sections import BLIND, CURVES_DATA
 
 NUM_SEEDS = 3
 FIRST_DEAL = 2**30  # deals from here on measure
 PROMPT = PromptOptions("bare", rules=False)
-IMITATION = {"steps": 60, "batch_size": 64, "learning_rate": 3e-3, "episodes": 200}
+IMITATION = {"steps": 50, "batch_size": 32, "learning_rate": 3e-3, "episodes": 100}
 SHARED: dict[str, Any] = {
     "reply_format": PROMPT.reply_format,
     "rules": PROMPT.rules,
@@ -87,7 +98,6 @@ SHARED: dict[str, Any] = {
     "save_strategy": "no",
     "logging_strategy": "no",
 }
-BLIND = "blind"  # policies that read no prompt
 
 Point = dict[str, float]  # by measure
 
@@ -125,8 +135,8 @@ class Setting:
     imitated: Callable[[int], list[Example]] = field(compare=False)
     measured: Callable[[TurnGRPOTrainer, LMPolicy], Point] = field(compare=False)
     blind: Callable[[], dict[str, Point]] = field(compare=False)
-    num_steps: int = 40
-    every: int = 8
+    num_steps: int = 30
+    every: int = 10
 
 
 class Scribe:
@@ -170,7 +180,7 @@ VAULT: dict[str, Any] = {
     "id": "secret_keeper",
     "params": {"num_rounds": 2, "num_digits": 1, "num_words": 4},
 }
-NUM_VAULTS = 300  # episodes of a measure
+NUM_VAULTS = 200  # episodes of a measure
 
 
 def written_in_vault(request: TurnRequest, rng: random.Random) -> str:
@@ -300,8 +310,8 @@ class Bets:
         return [([0.0] * (len(r.legal) - 1) + [1.0], 0.0) for r in requests]
 
 
-SIZES = (2, 3, 4, 5)
-NUM_WALKS = 100  # episodes of a measure
+SIZES = (3, 4, 5)
+NUM_WALKS = 64  # episodes of a measure
 
 
 def lake(size: int, split: str = "train") -> dict[str, Any]:
@@ -476,19 +486,14 @@ SETTINGS: dict[str, Setting] = {
             "roles": {0: RANK, 1: RANK, 2: RANK},
             "credit": "advevo_public_baseline",
             "credit_args": {"pool": ["group", "team"]},
-            "episodes_per_step": 64,
         },
-        {
-            "both": {"update": "joint"},
-            "defenders": {"update": {"freeze": [0]}},
-            "attacker": {"update": {"freeze": [1, 2]}},
-        },
+        {"both": {"update": "joint"}},
         vault_examples,
         vault_measures,
         blind_in_vault,
     ),
     "players": Setting(
-        {"max_completion_length": 2, "episodes_per_step": 64, "learning_rate": 1e-3},
+        {"max_completion_length": 2, "learning_rate": 1e-3},
         {"small": {"games": [kuhn(2)]}, "large": {"games": [kuhn(4)]}},
         kuhn_examples,
         kuhn_measures,
@@ -496,7 +501,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "boards": Setting(
         {"max_completion_length": 2, "learning_rate": 1e-3},
-        {"small": {"games": [lake(2), lake(3)]}, "large": {"games": [lake(5)]}},
+        {"small": {"games": [lake(3)]}, "large": {"games": [lake(5)]}},
         lake_examples,
         lake_measures,
         blind_on_lakes,
@@ -508,6 +513,7 @@ SETTINGS: dict[str, Setting] = {
             "agent": "planner_worker",
             "roles": {"planner": RANK, "worker": {"lora_r": 1}},
             "update": {"freeze": ["worker"]},
+            "episodes_per_step": 16,
             "credit": "mars",
             "credit_args": {
                 "discount": 0.995,
@@ -674,6 +680,7 @@ def do(task: Task) -> dict[str, Any]:
 
 
 def main(
+    game: OnlySettings = None,
     hours: Annotated[
         float, typer.Option(min=0, help="No run begins later; 0 writes the page alone.")
     ] = 1.0,
@@ -688,10 +695,10 @@ def main(
     tell_outdated(path, settings)
     until = time.monotonic() + 3600 * hours
     with kept_runs(path), usage_errors():
-        runs = read(path, settings)
+        wanted, runs = chosen(game, SETTINGS), read(path, settings)
         for task in tasks():
             setting, variant, seed = task
-            if seed in runs.get(setting, {}).get(variant, {}):
+            if setting not in wanted or seed in runs.get(setting, {}).get(variant, {}):
                 continue
             if time.monotonic() > until:
                 typer.echo("the hours are over; the same command goes on")
