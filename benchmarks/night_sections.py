@@ -384,7 +384,7 @@ PARTS: dict[str, Part] = {
 
 
 CURVES_TEXT = (
-    "The tiny model (100,000 weights), three seeds, each with a start of its own that imitates random play, and 30 steps.\n"
+    "The tiny model (100,000 weights), three seeds, each with a start of its own that imitates random play, and 20 steps.\n"
     "Written from `self-play-curves.json` of `python benchmarks/tiny_curves.py`. Cells are means at the end, with the\n"
     "change from the start in brackets. *Expected* was committed before the runs; it *agrees* if the mean over seeds does."
 )
@@ -392,7 +392,7 @@ REASONS_TEXT = (
     'The tiny model replies in Kuhn poker with "Because K wins every showdown therefore bet". The start imitates, in each\n'
     "state, two true reasons: one of the card, one of the values of both actions in an equilibrium that a solver computed.\n"
     "Its actions are random in 70 % of cases and else those of the equilibrium. Self-play then credits reason and answer,\n"
-    "30 steps of 64 episodes: with `control_variates`, where they are separate covariates, or with `episode`.\n"
+    "20 steps of 64 episodes: with `control_variates`, where they are separate covariates, or with `episode`.\n"
     "There are six reasons, so NashConv and return against random play are exact sums over reasons. *Bits* are the mutual\n"
     "information of reason and card (at most 1.585). *Other card* and *other values*: how much P(bet) changes if the reason is\n"
     "replaced by that of another card, or by another one on values, with the prompt as it is. *Other replies*: the probability\n"

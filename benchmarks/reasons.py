@@ -44,7 +44,7 @@ def solved() -> tuple[AnyGame, InfosetTable, dict[InfosetKey, list[float]]]:
     """The game, an equilibrium, and the values of actions in it."""
     game = make_game("kuhn_poker")
     solver = CFRPlus(game)
-    solver.run(2000)
+    solver.run(500)
     equilibrium = solver.average_policy()
     return game, equilibrium, action_values(game, equilibrium)
 

@@ -46,6 +46,7 @@ from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs.settings import build_configs
 from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer
+from arena_trainers.train.columns import load_functions
 from arena_trainers.train.prepared import prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import (
@@ -81,7 +82,7 @@ from night_sections import BLIND, CURVES_DATA
 NUM_SEEDS = 3
 FIRST_DEAL = 2**30  # deals from here on measure
 PROMPT = PromptOptions("bare", rules=False)
-IMITATION = {"steps": 50, "batch_size": 32, "learning_rate": 3e-3, "episodes": 100}
+IMITATION = {"steps": 40, "batch_size": 32, "learning_rate": 3e-3, "episodes": 100}
 SHARED: dict[str, Any] = {
     "reply_format": PROMPT.reply_format,
     "rules": PROMPT.rules,
@@ -135,8 +136,8 @@ class Setting:
     imitated: Callable[[int], list[Example]] = field(compare=False)
     measured: Callable[[TurnGRPOTrainer, LMPolicy], Point] = field(compare=False)
     blind: Callable[[], dict[str, Point]] = field(compare=False)
-    num_steps: int = 30
-    every: int = 10
+    num_steps: int = 20
+    every: int = 5
 
 
 class Scribe:
@@ -180,7 +181,7 @@ VAULT: dict[str, Any] = {
     "id": "secret_keeper",
     "params": {"num_rounds": 2, "num_digits": 1, "num_words": 4},
 }
-NUM_VAULTS = 200  # episodes of a measure
+NUM_VAULTS = 100  # episodes of a measure
 
 
 def written_in_vault(request: TurnRequest, rng: random.Random) -> str:
@@ -311,7 +312,7 @@ class Bets:
 
 
 SIZES = (3, 4, 5)
-NUM_WALKS = 64  # episodes of a measure
+NUM_WALKS = 48  # episodes of a measure
 
 
 def lake(size: int, split: str = "train") -> dict[str, Any]:
@@ -479,6 +480,20 @@ def blind_with_reasons() -> dict[str, Point]:
 IMITATION_EPISODES: int = int(IMITATION["episodes"])
 RANK = {"lora_r": 16}
 SETTINGS: dict[str, Setting] = {
+    "reasons": Setting(
+        {
+            "games": ["kuhn_poker"],
+            "max_completion_length": 9,
+            "reasoning_marks": [*reasons.MARKS],
+            "episodes_per_step": 64,
+            "learning_rate": 5e-4,
+            "beta": 0.2,
+        },
+        {"default": {}, "episode": {"credit": "episode"}},
+        lambda seed: reasons.examples(),
+        reason_measures,
+        blind_with_reasons,
+    ),
     "advevo": Setting(
         {
             "games": [VAULT],
@@ -500,7 +515,7 @@ SETTINGS: dict[str, Setting] = {
         blind_in_kuhn,
     ),
     "boards": Setting(
-        {"max_completion_length": 2, "learning_rate": 1e-3},
+        {"max_completion_length": 2, "learning_rate": 1e-3, "episodes_per_step": 16},
         {"small": {"games": [lake(3)]}, "large": {"games": [lake(5)]}},
         lake_examples,
         lake_measures,
@@ -513,7 +528,7 @@ SETTINGS: dict[str, Setting] = {
             "agent": "planner_worker",
             "roles": {"planner": RANK, "worker": {"lora_r": 1}},
             "update": {"freeze": ["worker"]},
-            "episodes_per_step": 16,
+            "episodes_per_step": 8,
             "credit": "mars",
             "credit_args": {
                 "discount": 0.995,
@@ -531,20 +546,6 @@ SETTINGS: dict[str, Setting] = {
         plan_examples,
         plan_measures,
         blind_on_lake,
-    ),
-    "reasons": Setting(
-        {
-            "games": ["kuhn_poker"],
-            "max_completion_length": 9,
-            "reasoning_marks": [*reasons.MARKS],
-            "episodes_per_step": 64,
-            "learning_rate": 5e-4,
-            "beta": 0.2,
-        },
-        {"default": {}, "episode": {"credit": "episode"}},
-        lambda seed: reasons.examples(),
-        reason_measures,
-        blind_with_reasons,
     ),
 }
 
@@ -598,7 +599,7 @@ def train(setting: str, variant: str, seed: int) -> dict[str, list[float]]:
             str(begin.folder),
             args,
             processing_class=begin.policy.tokenizer,
-            games=prepare_games(args),
+            games=prepare_games(args, columns=load_functions(job.columns)),
             peft_config=job.peft_config,
         )
         trainer.remove_callback(PrinterCallback)
@@ -658,13 +659,14 @@ def made_with() -> dict[str, Any]:
 
 
 def tasks() -> list[Task]:
-    """All cells in the order of work: all curves of a seed before the next seed."""
-    cells: list[Task] = [(setting, BLIND, 0) for setting in SETTINGS]
-    return cells + [
+    """All cells in the order of work; those of a start follow each other."""
+    return [
         (setting, variant, seed)
-        for seed in range(NUM_SEEDS)
         for setting, curve in SETTINGS.items()
-        for variant in curve.variants
+        for variant, seed in [
+            (BLIND, 0),
+            *((name, seed) for seed in range(NUM_SEEDS) for name in curve.variants),
+        ]
     ]
 
 
