@@ -125,8 +125,8 @@ class Part(NamedTuple):
     Attributes:
         title: its heading.
         text: what was run.
-        rows: titles of the variants.
-        columns: titles of the measures in the table.
+        variants: their titles.
+        measures: their titles.
         blind: titles of policies that read no prompt.
         drawn: curves in the picture: variant, measure and label.
         claims: what was expected.
@@ -134,34 +134,30 @@ class Part(NamedTuple):
 
     title: str
     text: str
-    rows: Mapping[str, str]
-    columns: Mapping[str, str]
+    variants: Mapping[str, str]
+    measures: Mapping[str, str]
     blind: Mapping[str, str]
     drawn: Sequence[tuple[str, str, str]]
     claims: Sequence[Claim]
 
 
 def table_of(runs: Runs, setting: str, part: Part) -> str:
-    """The start, each variant at its end with the change, and policies that read no prompt."""
-    first, *_ = part.rows
-    rows = [
-        ["start"]
-        + [mean_text(before(runs, setting, first, name)) for name in part.columns]
-    ]
-    for variant, title in part.rows.items():
-        cells = []
-        for name in part.columns:
+    """Each measure of the start, of each variant at its end with the change, and of blind policies."""
+    first, *_ = part.variants
+    points = runs.get(setting, {}).get(BLIND, {}).get(0, {"points": {}})["points"]
+    rows = []
+    for name, title in part.measures.items():
+        row = [title, mean_text(before(runs, setting, first, name))]
+        for variant in part.variants:
             last = after(runs, setting, variant, name)
             gain = change_text(minus(last, before(runs, setting, variant, name)))
-            cells.append(f"{mean_text(last)} ({gain})" if last else "-")
-        rows.append([title, *cells])
-    points = runs.get(setting, {}).get(BLIND, {}).get(0, {"points": {}})["points"]
-    for name, title in part.blind.items():
-        point = points.get(name, {})
-        rows.append(
-            [title] + [f"{point[n]:z.3f}" if n in point else "" for n in part.columns]
-        )
-    return table(["", *part.columns.values()], rows).strip()
+            row.append(f"{mean_text(last)} ({gain})" if last else "-")
+        for policy in part.blind:
+            point = points.get(policy, {})
+            row.append(f"{point[name]:z.3f}" if name in point else "")
+        rows.append(row)
+    heads = ["", "start", *part.variants.values(), *part.blind.values()]
+    return table(heads, rows).strip()
 
 
 def mean_text(numbers: Values) -> str:
@@ -337,14 +333,14 @@ PARTS: dict[str, Part] = {
         {"default": "`control_variates`", "episode": "`episode`"},
         {
             "nash_conv": "NashConv",
-            "return": "return",
-            "information": "bits on the card",
-            "true": "true reasons",
-            "of_card": "reasons of the card",
-            "words": "words",
-            "other": "other replies",
-            "follows_card": "other card",
-            "follows_values": "other values",
+            "return": "return against random play",
+            "information": "bits of the reason on the card",
+            "true": "share of true reasons",
+            "of_card": "share of reasons on the card",
+            "words": "words of a reason",
+            "other": "probability of other replies",
+            "follows_card": "change of P(bet), other card",
+            "follows_values": "change of P(bet), other values",
         },
         {"first": "always passes", "bets": "always bets", "random": "random"},
         (
@@ -384,9 +380,9 @@ PARTS: dict[str, Part] = {
 
 
 CURVES_TEXT = (
-    "The tiny model (100,000 weights), three seeds, each with a start of its own that imitates random play, and 20 steps.\n"
+    "The tiny model of `arena train`, three seeds, each with a start of its own that imitates random play, and 20 steps.\n"
     "Written from `self-play-curves.json` of `python benchmarks/tiny_curves.py`. Cells are means at the end, with the\n"
-    "change from the start in brackets. *Expected* was committed before the runs; it *agrees* if the mean over seeds does."
+    "change from the start in brackets. *Expected* was committed before the runs, after pilots of two steps; it *agrees* if the mean over seeds does."
 )
 REASONS_TEXT = (
     'The tiny model replies in Kuhn poker with "Because K wins every showdown therefore bet". The start imitates, in each\n'
@@ -394,12 +390,16 @@ REASONS_TEXT = (
     "Its actions are random in 70 % of cases and else those of the equilibrium. Self-play then credits reason and answer,\n"
     "20 steps of 64 episodes: with `control_variates`, where they are separate covariates, or with `episode`.\n"
     "There are six reasons, so NashConv and return against random play are exact sums over reasons. *Bits* are the mutual\n"
-    "information of reason and card (at most 1.585). *Other card* and *other values*: how much P(bet) changes if the reason is\n"
-    "replaced by that of another card, or by another one on values, with the prompt as it is. *Other replies*: the probability\n"
-    "of all replies that are none of these reasons with a legal action."
+    "information of reason and card (at most 1.585). *Change of P(bet)*: how much it changes if the reason is\n"
+    "replaced by that of another card, or by another one on values, with the prompt as it is. *Other replies*\n"
+    "are none of these reasons with a legal action. No step size was tuned for a credit."
 )
 
 
+NO_PRETRAINED = (
+    "The same with SmolLM2-135M has not been run. `python benchmarks/night_reasons.py` does it, in about half a CPU hour\n"
+    "(an estimate from the steps of Kuhn poker above)."
+)
 PRETRAINED_TEXT = "SmolLM2-135M with a LoRA adapter, `python benchmarks/night_reasons.py`, 20 steps of 32 episodes from one start:"
 
 
@@ -415,7 +415,7 @@ def sections(directory: Path) -> list[str]:
     papers = [
         text
         for setting, part in PARTS.items()
-        if setting != "reasons"
+        if setting != "reasons" and has_curves(runs, setting)
         for text in (f"### {part.title}", *texts_of(runs, setting, part))
     ]
     reasons = PARTS["reasons"]._replace(text=REASONS_TEXT)
@@ -437,6 +437,11 @@ def sections(directory: Path) -> list[str]:
     ]
 
 
+def has_curves(runs: Runs, setting: str) -> bool:
+    """Whether a run of a setting has ended."""
+    return bool({*runs.get(setting, {})} - {BLIND})
+
+
 def texts_of(runs: Runs, setting: str, part: Part) -> list[str]:
     """What was run, what was measured, and what was expected."""
     return [part.text, table_of(runs, setting, part), claims_table(runs, part)]
@@ -445,7 +450,7 @@ def texts_of(runs: Runs, setting: str, part: Part) -> list[str]:
 def pretrained_texts(runs: Runs) -> list[str]:
     """The runs of SmolLM2 that have ended."""
     if not runs:
-        return []
+        return [NO_PRETRAINED]
     part = PARTS["reasons"]
     return [PRETRAINED_TEXT, table_of(runs, PRETRAINED, part._replace(blind={}))]
 
@@ -460,11 +465,12 @@ def draw_curves(directory: Path) -> None:
         name: setting["every"]
         for name, setting in json.loads(path.read_text())["settings"].items()
     }
+    parts = {n: part for n, part in PARTS.items() if has_curves(runs, n)}
     figure = import_extra("matplotlib.figure", "eval").Figure(
         figsize=(8.4, 8.4), layout="constrained"
     )
     panels = figure.subplots(3, 2).flatten()
-    for panel, (setting, part) in zip(panels, PARTS.items(), strict=False):
+    for panel, (setting, part) in zip(panels, parts.items(), strict=False):
         for number, (variant, measure, label) in enumerate(part.drawn):
             by_seed = [*curves(runs, setting, variant, measure).values()]
             if by_seed:
@@ -473,7 +479,8 @@ def draw_curves(directory: Path) -> None:
         panel.set_title(part.title, fontsize="medium")
         panel.set_xlabel("steps")
         panel.legend(fontsize="x-small")
-    panels[-1].axis("off")
+    for panel in panels[len(parts) :]:
+        panel.axis("off")
     (directory / "images").mkdir(exist_ok=True)
     figure.savefig(
         directory / "images" / CURVES_PICTURE, dpi=100, metadata={"Software": None}

@@ -27,7 +27,9 @@ def replies(of_reason, bet=0.5):
 def test_all_cells_of_the_file_count():
     path = tiny_curves.DOCS / tiny_curves.CURVES_DATA
     numbers = json.loads(path.read_text())["runs"]
-    count = sum(len(seeds) for setting in numbers.values() for seeds in setting.values())
+    count = sum(
+        len(seeds) for setting in numbers.values() for seeds in setting.values()
+    )
     runs = read(path, tiny_curves.made_with())
     assert count == sum(len(s) for setting in runs.values() for s in setting.values())
 
@@ -50,8 +52,14 @@ def test_the_reason_of_the_card_tells_the_card():
 
 def test_a_move_that_repeats_the_reason_follows_it():
     table = {
-        key: [[0.0, -30.0], [0.0, -30.0], [0.0, -30.0]]
-        + [[0.0, -30.0], [-0.7, -0.7], [-30.0, 0.0]]
+        key: [
+            [0.0, -30.0],
+            [0.0, -30.0],
+            [0.0, -30.0],
+            [0.0, -30.0],
+            [-0.7, -0.7],
+            [-30.0, 0.0],
+        ]
         for key in reasons.solved()[1]
     }
     measures = reasons.measures_of(table)
