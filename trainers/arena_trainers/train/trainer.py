@@ -112,7 +112,7 @@ from arena_trainers.train.score.reference_model import (
 )
 from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import row_tensors
-from arena_trainers.train.starts import episode_starts
+from arena_trainers.train.starts import RepeatedRows, episode_starts
 from arena_trainers.train.tasks import Tasks
 from arena_trainers.train.together import check_together
 from arena_trainers.train.whole_checkpoints import whole_checkpoint
@@ -465,8 +465,13 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         return super().get_batch_samples(epoch_iterator, num_batches, device)
 
     def get_train_dataloader(self) -> Any:
-        """TRL's, without a search for tensors in the starts, which have none."""
-        loader = super().get_train_dataloader()
+        """TRL's; each start is read once, and not searched for tensors, as it has none."""
+        starts = self.train_dataset
+        self.train_dataset = RepeatedRows(starts)
+        try:
+            loader = super().get_train_dataloader()
+        finally:
+            self.train_dataset = starts
         loader.device = None
         return loader
 

@@ -96,7 +96,6 @@ class TransformersBackend:
         """Frees what is kept between the turns of episodes."""
         self._limits = self._store = None
 
-    @torch.no_grad()
     def generate(
         self,
         prompt_ids: Prompts,
@@ -113,7 +112,8 @@ class TransformersBackend:
             on_step: called at each step with the distributions of all rows, which then are
                 one batch.
         """
-        with self.context() as model, evaluating(model):
+        # The context may change weights, whose versions inference mode would not count.
+        with self.context() as model, evaluating(model), torch.inference_mode():
             if on_step is not None:
                 chunks = [list(range(len(prompt_ids)))]
             else:
