@@ -20,6 +20,11 @@ class RepeatedRows:
 
     Args:
         dataset: has the rows.
+
+    >>> from datasets import Dataset
+    >>> starts = RepeatedRows(Dataset.from_dict({"seed": [5, 7]}))
+    >>> starts.__getitems__([1, 1, 0])
+    [{'seed': 7}, {'seed': 7}, {'seed': 5}]
     """
 
     def __init__(self, dataset: "Dataset") -> None:
