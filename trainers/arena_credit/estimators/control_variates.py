@@ -496,8 +496,8 @@ def _turn_slopes(
             column[:, turn] = entry
         if turn == layout.numbers[0]:
             break  # no turn comes before it
-        fitted = Slopes(*(column[:, turn + 1 :] for column in raw))
-        slope, share = shrunk(here, *common_slope(fitted, threshold), threshold)
+        mean, spread = common_slope(raw.after(int(turn)), threshold)
+        slope, share = shrunk(here, mean, spread, threshold)
         slopes_before = slopes_before + share.sum(-1)
         later[:, trajectory] = discount * (after + slope @ seat.surprise[block.rows].T)
     mean, spread = common_slope(raw, threshold)

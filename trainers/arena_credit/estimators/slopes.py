@@ -339,6 +339,13 @@ class Slopes(NamedTuple):
     variance: Floats
     known: Bools
 
+    def after(self, turn: int) -> "Slopes":
+        """Of the turns behind a turn; axis 1 has the turns."""
+        later = slice(turn + 1, None)
+        return Slopes(
+            self.value[:, later], self.variance[:, later], self.known[:, later]
+        )
+
 
 def slopes_of(model: Regression) -> Slopes:
     """The slopes by the surprise of the turn itself, before they are shrunk."""

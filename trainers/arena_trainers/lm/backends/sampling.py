@@ -182,7 +182,8 @@ def _entropies(
     """
     finite = logits.clamp(min=-1e30)  # as 0 times minus infinity is NaN
     mean = torch.linalg.vecdot(mass, finite) / whole
-    return (norm - mean).clamp_(min=0.0)
+    entropies: torch.Tensor = (norm - mean).clamp_(min=0.0)
+    return entropies
 
 
 BLOCK = 256  # tokens; about the square root of a vocabulary
