@@ -340,12 +340,13 @@ class Forward:
                     "arena/memory/kept_tokens": float(self.kept.max_tokens or 0),
                 }
             )
-        logprobs, entropies, *values = (
-            joined_replies(column, chunks, width)
-            for column in zip(*chunk_scores, strict=True)
-        )
+        logprobs, entropies, *values = zip(*chunk_scores, strict=True)
+        joined = partial(joined_replies, chunks=chunks, width=width)
         return TokenScores(
-            logprobs, entropies if compute_entropy else None, None, *values
+            joined(logprobs),
+            joined(entropies) if compute_entropy else None,
+            None,
+            *map(joined, values),
         )
 
     def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
