@@ -26,6 +26,8 @@ from arena_envs.extras import import_extra
 from arena_envs.games.iterated_matrix_game import IteratedMatrixGame
 from arena_envs.games.rounds import Rounds
 from arena_envs.games.rounds import State as Round
+from arena_envs.solvers import complete_table, expected_returns
+from arena_eval.exploit import tabular
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.models import model_folder
 from comparing import (
@@ -52,6 +54,7 @@ from tabular import Graph, TabularPolicy
 DOCS = Path("docs", "credit")
 FILES = {"tiny": "language_tiny.json", "smollm2": "language_smollm2.json"}
 PAGE, PICTURE = "language.md", "language.png"
+NUM_COLUMNS = 5  # of the picture
 TUNED_ON = 1000  # the seed of the runs that choose the step size
 
 
@@ -153,8 +156,27 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 _SYMBOLS, _REPEATED = "credit_language:Symbols", "credit_language:Repeated"
+_RANDOM = {"opponents": ["self", "random"]}
 _FALLING = {"stakes": "falling"}
 _GRID = (1e-3, 2e-3, 4e-3)
+
+
+def _board(title: str, game: Mapping[str, Any]) -> Setting:
+    """A game of the catalogue, small enough for exact returns."""
+    return Setting(
+        title,
+        "tiny",
+        game,
+        unit=1.0,
+        options={"max_completion_length": 6},
+        variants=("episode", "mars", "default"),
+        num_seeds=5,
+        num_steps=24,
+        every=6,
+        steps=(2e-3, 4e-3, 8e-3),
+    )
+
+
 SETTINGS: dict[str, Setting] = {
     "falling": Setting(
         "falling stakes",
@@ -199,6 +221,46 @@ SETTINGS: dict[str, Setting] = {
         num_steps=48,
         every=6,
         steps=_GRID,
+    ),
+    "goofspiel": _board(
+        "Goofspiel with 4 cards, against random play",
+        {
+            "id": "goofspiel",
+            "params": {"num_cards": 4, "points_order": "descending"},
+            **_RANDOM,
+        },
+    ),
+    "guess_number": _board(
+        "`guess_number`, 6 numbers and 4 guesses",
+        {
+            "id": "guess_number",
+            "params": {"num_numbers": 6, "max_guesses": 4, "num_ranges": 1},
+        },
+    ),
+    "wordle": _board(
+        "`wordle`, 5 words and 3 guesses",
+        {"id": "wordle", "params": {"num_words": 5, "max_guesses": 3}},
+    ),
+    "frozen_lake": _board(
+        "`frozen_lake`, 3 by 3 cells and 8 moves",
+        {
+            "id": "frozen_lake",
+            "params": {"layout": ["SFF", "FHF", "FFG"], "max_moves": 8},
+        },
+    ),
+    "negotiation": _board(
+        "`negotiation` of 3 rounds, a seller against random play",
+        {
+            "id": "negotiation",
+            "params": {
+                "num_rounds": 3,
+                "num_offers": 5,
+                "factors": [[0.5], [1.0]],
+                "complete_information": True,
+                "messages": False,
+            },
+            **_RANDOM,
+        },
     ),
     "smollm2": Setting(
         "falling stakes, SmolLM2-135M",
@@ -371,10 +433,19 @@ def _game(setting: str) -> Any:
 
 
 def measured(policy: LMPolicy, setting: str) -> dict[str, float]:
-    """Exact expected return of the legal replies of a policy, as a share of the best."""
+    """Exact expected return of the legal replies of a policy; in rounds as a share of the best."""
     game = _game(setting)
-    value = _repeated(policy, game) if setting == "iterated" else _rounds(policy, game)
-    return {"return": value}
+    if setting == "iterated":
+        return {"return": _repeated(policy, game)}
+    if isinstance(game, Rounds):
+        return {"return": _rounds(policy, game)}
+    return {"return": _first_seat(policy, game)}
+
+
+def _first_seat(policy: LMPolicy, game: Any) -> float:
+    """The expected return of the first seat; the other one, if any, plays at random."""
+    table, _ = tabular(policy, game, seats=[0])
+    return expected_returns(game, complete_table(game, table))[0]
 
 
 def _rounds(policy: LMPolicy, game: Any) -> float:
@@ -509,7 +580,7 @@ Written by `benchmarks/credit_language.py` from [language_tiny.json](language_ti
 [language_smollm2.json](language_smollm2.json) and [trees.json](trees.json). [README.md](README.md) says when
 turn-level credit pays, in tables of policies; this page asks a language model.
 
-![Share of the best return by step](language.png)
+![Share of the best return, or return, by step](language.png)
 
 """
 FOUND = """\
@@ -534,6 +605,9 @@ FOUND = """\
 
 """
 GAINS = "Gains at the end, details below:\n\n"
+NOT_RUN = (
+    "Not run yet: {titles}. `python benchmarks/credit_language.py` does these runs.\n"
+)
 METHOD = """\
 ## What was run
 
@@ -549,12 +623,12 @@ METHOD = """\
 - **Variants** compare the same episodes: all {episodes} of a step, four starts with eight samples each. `episode` is
   `dr_grpo` over (game, seat), one advantage for a whole episode; `mars` is turn-level over (game, seat);
   `random_effects` compares turns of the same number, here and in the table of trees with `paid=false`;
-  `default` is the trainer's, `control_variates`; SmolLM2 was not run with it.
+  `default` is the trainer's, `control_variates`, as it was before it had slopes of groups; SmolLM2 was not run with it.
 - **Step size**: each variant chooses by its mean over the last quarter of a run, with seed {tuned_on}, which is
   not among the results: {grid} runs for each variant and game. {at_edge} of {num_chosen} chose the largest,
   so that a larger one might be better. It falls linearly to 0. A run has {tiny_steps} steps with the tiny model,
-  {smollm2_steps} with SmolLM2.
-- **Measure**: the exact expected return of the policy, as a share of the best. *At the end* is the
+  {board_steps} in games of the catalogue, {smollm2_steps} with SmolLM2.
+- **Measure**: the exact expected return of the policy, as a share of the best; in games of the catalogue the return itself. *At the end* is the
   mean of the last quarter of a run, *whole run* that of all points. ± is the 95 % interval of the mean
   difference, paired by seed; bold: p < 0.05, not corrected.
 
@@ -579,7 +653,7 @@ one of them branches on. All candidates' turns are played and credited. `at_grpo
 def findings(runs: comparing.Runs) -> str:
     """What the trainer's default gains over the other variants in each setting."""
     lines = []
-    for name, setting in SETTINGS.items():
+    for name, setting in complete(runs).items():
         late = {
             v: [*map(final, curves)] for v, curves in by_variant(name, runs).items()
         }
@@ -597,14 +671,17 @@ def findings(runs: comparing.Runs) -> str:
 def text(runs: comparing.Runs, trees: Sequence[Payment]) -> str:
     """The page, in Markdown."""
     parts = [HEAD + FOUND + GAINS + findings(runs)]
-    for name, setting in SETTINGS.items():
+    if names := missing(runs):
+        titles = "; ".join(SETTINGS[name].title for name in names)
+        parts.append(NOT_RUN.format(titles=titles))
+    for name, setting in complete(runs).items():
         parts.append(f"## {setting.title[0].upper()}{setting.title[1:]}\n")
         parts.append(results(name, runs))
     tiny, smollm2 = SETTINGS["falling"], SETTINGS["smollm2"]
     options = OPTIONS["smollm2"]
     is_largest = [
         run == run_name(variant, setting.steps[-1])
-        for name, setting in SETTINGS.items()
+        for name, setting in complete(runs).items()
         for variant, run in tuned(name, runs).items()
     ]
     method = METHOD.format(
@@ -617,6 +694,7 @@ def text(runs: comparing.Runs, trees: Sequence[Payment]) -> str:
         num_chosen=len(is_largest),
         tiny_steps=tiny.num_steps,
         smollm2_steps=smollm2.num_steps,
+        board_steps=SETTINGS["goofspiel"].num_steps,
     )
     noise = payments_table(
         trees, {name: column.title for name, column in COLUMNS.items()}
@@ -649,6 +727,12 @@ def missing(runs: comparing.Runs) -> list[str]:
             for curves in by_variant(name, runs).values()
         )
     ]
+
+
+def complete(runs: comparing.Runs) -> dict[str, Setting]:
+    """The settings with all runs, which the page shows."""
+    left = missing(runs)
+    return {name: setting for name, setting in SETTINGS.items() if name not in left}
 
 
 def by_variant(setting: str, runs: comparing.Runs) -> dict[str, list[list[float]]]:
@@ -692,17 +776,21 @@ def results(setting: str, runs: comparing.Runs) -> str:
 
 def draw(runs: comparing.Runs, path: Path) -> None:
     """Writes the picture: the curves of each setting."""
+    settings = complete(runs)
+    num_rows = -(-len(settings) // NUM_COLUMNS)
     figure = import_extra("matplotlib.figure", "eval").Figure(
-        figsize=(3.4 * len(SETTINGS), 3.4), layout="constrained"
+        figsize=(3.4 * NUM_COLUMNS, 3.4 * num_rows), layout="constrained"
     )
-    panels = figure.subplots(1, len(SETTINGS), squeeze=False)[0]
-    for panel, (name, setting) in zip(panels, SETTINGS.items(), strict=True):
+    panels = figure.subplots(num_rows, NUM_COLUMNS, squeeze=False).ravel()
+    for panel in panels[len(settings) :]:
+        panel.axis("off")
+    for panel, (name, setting) in zip(panels, settings.items(), strict=False):
         for number, (variant, curves) in enumerate(by_variant(name, runs).items()):
             x = [setting.every * i for i in range(len(curves[0]))]
             draw_band(panel, x, curves, variant, f"C{number}")
         panel.set_title(setting.title.replace("`", ""), fontsize=9)
         panel.set_xlabel("step")
-    panels[0].set_ylabel("share of the best return")
+    panels[0].set_ylabel("share of the best return, or return")
     panels[0].legend(fontsize="small")
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
@@ -725,8 +813,7 @@ def main(
                 do_runs(name, path)
     runs = known_runs(directory)
     if left := missing(runs):
-        typer.echo(f"no page yet: runs of {', '.join(left)} are missing")
-        return
+        typer.echo(f"the page lacks {', '.join(left)}, whose runs are missing")
     draw(runs, directory / PICTURE)
     (directory / PAGE).write_text(text(runs, known_trees(directory)))
 

