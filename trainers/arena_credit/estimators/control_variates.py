@@ -1,6 +1,7 @@
 """`control_variates`: a baseline from other episodes, less the surprise of other turns."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,12 @@ from arena_credit.pools import (
     return_moments,
     with_report,
 )
-from arena_credit.tokens import expected_squares, surprises
+from arena_credit.tokens import (
+    expected_squares,
+    has_surprise,
+    surprise_z,
+    surprises,
+)
 from arena_credit.trajectories import (
     Trajectories,
     discounted_sums,
@@ -90,7 +96,8 @@ def control_variates(
     `docs/credit/surprise.md` has all equations.
 
     Without the token columns `logprob` and `entropy`, m is 0 and the baseline remains. A third
-    token column `span`, 0 for reasoning and 1 for the answer, gives each its own slope.
+    token column `span`, 0 for reasoning and 1 for the answer, gives each its own slope. Where the
+    surprise of the batch does not have mean 0, `SurpriseWarning` says so (`surprise_z`).
 
     With `action_values`, a critic's Q(s, a) - V(s) is a further column beside the surprise. Its
     mean is 0 where V(s) = Σ π(a | s) Q(s, a), however wrong Q is: with `critic: exact`, `features`
@@ -142,7 +149,11 @@ def control_variates(
     to_go = returns_to_go(turns, turns.column("reward"), discount)
     stats = return_moments(turns, pools, to_go, discount=discount)
     choices = choices_of(turns, surprise=surprise, action_values=action_values)
-    return with_report(advantages(turns, choices, discount), pools, stats)
+    credit = with_report(advantages(turns, choices, discount), pools, stats)
+    if not (surprise and has_surprise(turns)):
+        return credit
+    report = replace(credit.report, surprise_z=surprise_z(turns))
+    return credit._replace(report=report)
 
 
 class Choices(NamedTuple):

@@ -388,7 +388,8 @@ class Forward:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities and entropies of the labels, by TRL's fused layer or plainly."""
         if not self.mode.fused:
-            inputs |= last_logits(self.inner(model), tail)
+            width = inputs["input_ids"].shape[1]
+            inputs |= last_logits(self.inner(model), tail, width)
             temperature = self.trainer.temperature
             return plain_scores(model, inputs, tail, scored, temperature)
         output = model(**inputs, fused_lm_head=True)
