@@ -453,7 +453,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         if self.reference_memo is not None:
             self.reference_memo.forget()  # an earlier run may have moved the reference
         with (
-            _with_few_collections(),
+            _with_few_collections(self.args.generation_batch_size or 1),
             nullcontext() if self.async_player is None else self.async_player.running(),
         ):
             return super().train(checkpoint, *args, **kwargs)
@@ -640,20 +640,26 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 # new objects after which Python looks for garbage; its default is 700
 MAX_NEW_OBJECTS = 20_000
 
+NEW_OBJECTS = 100  # of an episode; one of Kuhn poker makes half as many
+
 
 @contextmanager
-def _with_few_collections() -> Iterator[None]:
+def _with_few_collections(num_episodes: int) -> Iterator[None]:
     """Keeps Python's garbage collections few, and from visiting all that was made before.
 
     With torch loaded a full one takes 0.2 s, a tenth of the time of a tiny model's training. Play makes
     many objects that live until the next batch, which small collections would visit again and again.
+
+    Args:
+        num_episodes: of a batch.
     """
     is_own = gc.get_freeze_count() == 0
     thresholds = gc.get_threshold()
     if is_own:
         gc.collect()  # else it would keep what an earlier run left
         gc.freeze()
-        gc.set_threshold(max(MAX_NEW_OBJECTS, thresholds[0]), *thresholds[1:])
+        most = max(MAX_NEW_OBJECTS, NEW_OBJECTS * num_episodes, thresholds[0])
+        gc.set_threshold(most, *thresholds[1:])
     try:
         yield
     finally:
