@@ -144,7 +144,7 @@ def empty_loop() -> Episode:
         def observe(self, agent: str) -> dict[str, Any]:
             return self.content
 
-        def step(self, action: int | None) -> None:
+        def step(self, action: Any) -> None:
             if self.terminations[self.agent_selection]:
                 self._was_dead_step(action)
                 return
@@ -153,7 +153,7 @@ def empty_loop() -> Episode:
                 self.terminations = dict.fromkeys(self.agents, True)
             self.agent_selection = self.agents[self.num_turns % 2]
 
-    return agent_loop(Empty())
+    return agent_loop(Empty())  # type: ignore[no-untyped-call]
 
 
 def textarena_tic_tac_toe() -> Episode:
@@ -305,7 +305,7 @@ def textarena_othello() -> Episode:
     return textarena_loop("Othello-v0", legal)
 
 
-MINI_HANABI = {
+MINI_HANABI: dict[str, Any] = {
     "colors": 2,
     "ranks": 2,
     "players": 2,

@@ -182,7 +182,8 @@ def moments(
     """
 
     def total(values: Floats) -> Floats:
-        return np.bincount(index, values if counts is None else counts * values, num)
+        weights = values if counts is None else counts * values
+        return np.bincount(index, weights, num).astype(float)
 
     size = np.bincount(index, counts, num).astype(np.int64)
     mean = total(values) / np.maximum(size, 1)

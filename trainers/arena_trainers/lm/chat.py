@@ -15,7 +15,8 @@ from itertools import accumulate
 from typing import Any, Protocol
 
 from jinja2 import Environment, TemplateError
-from transformers import PreTrainedTokenizerBase
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from arena_trainers.lm.pieces import PieceEncoder
 from arena_trainers.lm.reasoning import (
@@ -70,6 +71,7 @@ class Chat:
         if tokenizer.chat_template is None:
             raise ValueError("the tokenizer has no chat template, so it cannot prompt")
         self.tokenizer, self.date = tokenizer, date
+        self._decoder = _decoder_of(tokenizer)
         self._options = template_options or {}
         self._template = str(tokenizer.get_chat_template())
         self._control_texts: list[str] = []  # none while the template is tried out
@@ -249,6 +251,8 @@ class Chat:
 
     def decoded(self, ids: Sequence[int]) -> str:
         """The text of tokens as they stand, special ones visible."""
+        if self._decoder is not None:
+            return self._decoder.decode(list(ids), skip_special_tokens=False)
         text = self.tokenizer.decode(
             list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
         )
@@ -503,6 +507,21 @@ class Chat:
             for i, token in self._added_tokens.items()
             if (i in control_ids or token in template) and _can_be_broken(token)
         )
+
+
+def _decoder_of(tokenizer: PreTrainedTokenizerBase) -> Tokenizer | None:
+    """The Rust tokenizer, if all of its decoding is that of transformers.
+
+    The method of transformers first looks at the type of each id, which takes as long as decoding.
+    """
+    kind = type(tokenizer)
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        return None
+    has_its_own = (
+        kind.decode is not PreTrainedTokenizerBase.decode
+        or kind._decode is not PreTrainedTokenizerFast._decode
+    )
+    return None if has_its_own else tokenizer.backend_tokenizer
 
 
 def _can_be_broken(token: str) -> bool:

@@ -14,6 +14,7 @@ Each cut is also tested on samples of the template. A cut that fails is not used
 import re
 import string
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain, pairwise
 
 from transformers import AddedToken, PreTrainedTokenizerBase
@@ -92,7 +93,8 @@ class PieceEncoder:
         return ids
 
 
-def _lines(text: str) -> list[str]:
+@lru_cache(1000)  # the rules stand in every prompt
+def _lines(text: str) -> tuple[str, ...]:
     """The lines of a text, some of them joined to the next.
 
     A line is joined to the next if it is empty or ends in white space, or if the next does not begin
@@ -108,7 +110,7 @@ def _lines(text: str) -> list[str]:
             parts = [line]
         else:
             parts.append(line)
-    return [*lines, "\n".join(parts)]
+    return (*lines, "\n".join(parts))
 
 
 def _may_cut(mark: str, added: dict[str, AddedToken]) -> bool:

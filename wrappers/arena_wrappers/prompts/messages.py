@@ -2,7 +2,8 @@
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypedDict
 
 from arena_envs import talk
@@ -61,19 +62,19 @@ def messages(
     if options.rules or options.system is not None:
         shape = FORMATS[options.reply_format]
         example = _example(game, state, examples, shape, words.greeting)
-        parts = {
-            "persona": options.persona,
-            "rules": words.translated(game, rules or game.rules(seat)),
-            "format": words.format_of(options.reply_format, is_listed),
-            "example": f"{words.example}\n{example}" if example else "",
-        }
-        system = _filled(SYSTEM if options.system is None else options.system, parts)
+        system = _filled(
+            SYSTEM if options.system is None else options.system,
+            persona=options.persona,
+            rules=words.translated(game, rules or game.rules(seat)),
+            format=words.format_of(options.reply_format, is_listed),
+            example=f"{words.example}\n{example}" if example else "",
+        )
     elif options.persona:
         system = options.persona
     if options.turn is None:
         user = f"{text}\n{line}" if line else text
     else:
-        user = _filled(options.turn, {"text": text, "legal": line})
+        user = _filled(options.turn, text=text, legal=line)
     prompt: list[Message] = [{"role": "user", "content": user}]
     return [{"role": "system", "content": system}, *prompt] if system else prompt
 
@@ -101,7 +102,8 @@ def listed_actions(
 SYSTEM = "{persona}\n\n{rules}\n\n{format}\n{example}"
 
 
-def _filled(template: str, parts: Mapping[str, str]) -> str:
+@lru_cache(1000)  # most prompts of a game have few system messages
+def _filled(template: str, **parts: str) -> str:
     """A template with its fields, without blank lines where fields are empty."""
     text = re.sub(
         rf"\{{({'|'.join(parts)})\}}(\s*)",
