@@ -639,8 +639,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
 # new objects after which Python looks for garbage; its default is 700
 MAX_NEW_OBJECTS = 20_000
-
-NEW_OBJECTS = 100  # of an episode; one of Kuhn poker makes half as many
+OBJECTS_PER_EPISODE = 100  # one of Kuhn poker makes half as many
 
 
 @contextmanager
@@ -658,7 +657,7 @@ def _with_few_collections(num_episodes: int) -> Iterator[None]:
     if is_own:
         gc.collect()  # else it would keep what an earlier run left
         gc.freeze()
-        most = max(MAX_NEW_OBJECTS, NEW_OBJECTS * num_episodes, thresholds[0])
+        most = max(MAX_NEW_OBJECTS, OBJECTS_PER_EPISODE * num_episodes, thresholds[0])
         gc.set_threshold(most, *thresholds[1:])
     try:
         yield

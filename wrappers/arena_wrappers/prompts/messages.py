@@ -62,7 +62,7 @@ def messages(
     if options.rules or options.system is not None:
         shape = FORMATS[options.reply_format]
         example = _example(game, state, examples, shape, words.greeting)
-        system = _filled(
+        system = _system_message(
             SYSTEM if options.system is None else options.system,
             persona=options.persona,
             rules=words.translated(game, rules or game.rules(seat)),
@@ -102,7 +102,6 @@ def listed_actions(
 SYSTEM = "{persona}\n\n{rules}\n\n{format}\n{example}"
 
 
-@lru_cache(1000)  # most prompts of a game have few system messages
 def _filled(template: str, **parts: str) -> str:
     """A template with its fields, without blank lines where fields are empty."""
     text = re.sub(
@@ -111,6 +110,10 @@ def _filled(template: str, **parts: str) -> str:
         template,
     )
     return text.strip()
+
+
+# a game has few, and each stands in many prompts
+_system_message = lru_cache(1000)(_filled)
 
 
 def _example(
