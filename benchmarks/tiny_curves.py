@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 import typer
@@ -37,7 +37,7 @@ import reasons
 from arena_envs import make, make_game
 from arena_envs.games.frozen_lake import Lake
 from arena_envs.games.frozen_lake import State as Walk
-from arena_envs.games.secret_keeper import KEEPER, SUBJECT
+from arena_envs.games.secret_keeper import KEEPER, SUBJECT, SecretKeeper
 from arena_envs.solvers import expected_returns, nash_conv, uniform_table
 from arena_eval.exploit import tabular
 from arena_trainers.cli.errors import usage_errors
@@ -189,7 +189,7 @@ def written_in_vault(request: TurnRequest, rng: random.Random) -> str:
 
     A third of the subject's requests has the password.
     """
-    game, state = request.game, request.state
+    game, state = cast(SecretKeeper, request.game), request.state
     seat = game.current_player(state)
     if seat == KEEPER:
         return random_reply(request, rng)
@@ -284,7 +284,7 @@ def against_random(policy: Any, num_players: int) -> tuple[float, float]:
 
 def kuhn_measures(trainer: TurnGRPOTrainer, frozen: LMPolicy) -> Point:
     """Returns with two, three and four players."""
-    point = {}
+    point: Point = {}
     for num in NUM_PLAYERS:
         mean, illegal = against_random(learner_of(trainer), num)
         point |= {f"return_{num}": mean, f"legal_{num}": 1 - illegal}
@@ -454,7 +454,7 @@ def learner_of(trainer: TurnGRPOTrainer) -> LMPolicy:
     """The model of a trainer with one learner."""
     return LMPolicy(
         trainer.model,
-        trainer.processing_class,
+        trainer.policy.tokenizer,
         prompt=PROMPT,
         **trainer.args.sampling_options,
     )

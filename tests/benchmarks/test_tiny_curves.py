@@ -9,6 +9,8 @@ import reasons
 import tiny_curves
 from arena_wrappers import make_policy
 from comparing import read
+from night import DOCS
+from night_sections import CURVES_DATA
 
 
 def replies(of_reason, bet=0.5):
@@ -25,7 +27,7 @@ def replies(of_reason, bet=0.5):
 
 
 def test_all_cells_of_the_file_count():
-    path = tiny_curves.DOCS / tiny_curves.CURVES_DATA
+    path = DOCS / CURVES_DATA
     numbers = json.loads(path.read_text())["runs"]
     count = sum(
         len(seeds) for setting in numbers.values() for seeds in setting.values()
