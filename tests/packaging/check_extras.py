@@ -30,6 +30,8 @@ ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "constraints"
 EXAMPLES = ROOT / "tests" / "adapters"
 NONE = "none"  # the package without an extra
+# of constraints.txt, which these extras pin otherwise themselves
+PINNED_OTHERWISE = {"rllib": ("gymnasium",)}
 ELSEWHERE = {"dev": "make test", "vllm": "make engine"}  # have environments already
 TYPED = "1\n" * 200  # to whatever asks: the first legal action
 MAX_SECONDS = 900  # of a step
@@ -246,19 +248,22 @@ def installed(environment: Path, extra: str, wheel: Path) -> Path:
     """The `bin` of a fresh environment with the wheel and one extra."""
     run([sys.executable, "-m", "venv", "--without-pip", str(environment)])
     pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
-    pip += [
-        "install",
-        "-q",
-        "--disable-pip-version-check",
-        "-c",
-        str(ROOT / "constraints.txt"),
-    ]
+    constraints = environment.with_name("constraints.txt")
+    constraints.write_text(constraints_of(extra), encoding="utf-8")
+    pip += ["install", "-q", "--disable-pip-version-check", "-c", str(constraints)]
     if needs_torch(extra):
         run(
             [*pip, "torch"]
         )  # by itself: with the rest, pip may choose a build with CUDA
     run([*pip, str(wheel) if extra == NONE else f"{wheel}[{extra}]"])
     return environment / "bin"
+
+
+def constraints_of(extra: str) -> str:
+    """The text of constraints.txt, without what an extra pins otherwise."""
+    others = PINNED_OTHERWISE.get(extra, ())
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return "\n".join(x for x in lines if x.partition("==")[0] not in others) + "\n"
 
 
 def write_versions(extra: str, bin: Path) -> None:

@@ -5,10 +5,10 @@ an adapter (0: all weights are trained) and a folder, for the bytes of a step of
 and more are mapped apart (`MALLOC_MMAP_THRESHOLD_`), so that the size of the process is what is in use.
 """
 
+import gc
+import re
 import sys
-import threading
-import time
-from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import torch
@@ -45,23 +45,15 @@ def model_of(shape, **options):
     return model_kind(config)
 
 
-@contextmanager
-def watched():
-    """Yields a list whose only number is the largest size of this process so far."""
-    process, peak, ended = psutil.Process(), [0], threading.Event()
+def forget_peak():
+    """From here on `peak` counts anew: Linux forgets the largest size of this process."""
+    Path("/proc/self/clear_refs").write_text("5")
 
-    def watch():
-        while not ended.is_set():
-            peak[0] = max(peak[0], process.memory_info().rss)
-            time.sleep(0.002)
 
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield peak
-    finally:
-        ended.set()
-        thread.join()
+def peak():
+    """Bytes of the largest size of this process since `forget_peak`."""
+    (line,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return 1024 * int(line)
 
 
 def one_pass(shape, rows, length, precision):
@@ -79,12 +71,12 @@ def one_pass(shape, rows, length, precision):
 
     step()  # makes the gradients
     before = psutil.Process().memory_info().rss
-    with watched() as peak:
-        step()
+    forget_peak()
+    step()
     calculated = activation_bytes(model.config, ids.numel(), Passes(half=half))
     if half:  # torch keeps the weights that it has cast
         calculated += 2.0 * sum(weight.numel() for weight in model.parameters())
-    return calculated / ids.numel(), (peak[0] - before) / ids.numel()
+    return calculated / ids.numel(), (peak() - before) / ids.numel()
 
 
 def step_of_trainer(shape, rank, folder):
@@ -117,6 +109,7 @@ def step_of_trainer(shape, rank, folder):
         "max_steps": 2,
         "episodes_per_step": 16,
         "num_generations": 4,
+        "gradient_accumulation_steps": 2,  # the second pass finds gradients
         "learning_rate": 1e-4,
         "bf16": bool(int(rank)),
         "gradient_checkpointing": False,
@@ -126,6 +119,7 @@ def step_of_trainer(shape, rank, folder):
     }
     job, draft = read_options(settings | {"model": folder, "lora_r": int(rank)})
     method = _method(job, draft, known_config(folder, None))
+    gc.collect()
     quiet = {"report_to": "none", "disable_tqdm": True, "save_strategy": "no"}
     args = TurnGRPOConfig(output_dir=f"{folder}/run", **settings, **quiet)
     before = psutil.Process().memory_info().rss
@@ -139,10 +133,10 @@ def step_of_trainer(shape, rank, folder):
         return score(model, packed, *arguments)
 
     trainer.forward._score_chunk = counted  # type: ignore[method-assign]
-    with watched() as peak:
-        trainer.train()
+    forget_peak()
+    trainer.train()
     planned = sum(play_memory(method).values()) + method.activations(num_tokens[0])
-    return planned, peak[0] - before
+    return planned, peak() - before
 
 
 if __name__ == "__main__":
