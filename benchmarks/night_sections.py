@@ -199,8 +199,8 @@ PARTS: dict[str, Part] = {
     "advevo": Part(
         "Attackers and defenders (AdvEvo)",
         "`secret_keeper` with one digit, four passwords and two rounds, and an adapter for each role (recipe\n"
-        "`advevo`). At the start writers say random words, the subject the password in a third of its requests\n"
-        "more, and the keeper tells at random. *Frozen* is the start.",
+        "`advevo`). In the play that the start imitates, the subject says the password in 42 % of its requests, the attacker in 12 %, and the keeper\n"
+        "tells at random. *Frozen* is the start. To tell everybody costs 0.25 a round, so the nearest gain is to refuse.",
         {"both": "both sides learn"},
         {
             "defenders_utility": "utility, frozen attacker",
@@ -344,8 +344,8 @@ PARTS: dict[str, Part] = {
         },
         {"first": "always passes", "bets": "always bets", "random": "random"},
         (
-            ("default", "nash_conv", "`control_variates`"),
-            ("episode", "nash_conv", "`episode`"),
+            ("default", "nash_conv", "NashConv, `control_variates`"),
+            ("episode", "nash_conv", "NashConv, `episode`"),
         ),
         (
             Claim(
@@ -382,7 +382,8 @@ PARTS: dict[str, Part] = {
 CURVES_TEXT = (
     "The tiny model of `arena train`, three seeds, each with a start of its own that imitates random play, and 20 steps.\n"
     "Written from `self-play-curves.json` of `python benchmarks/tiny_curves.py`. Cells are means at the end, with the\n"
-    "change from the start in brackets. *Expected* was committed before the runs, after pilots of two steps; it *agrees* if the mean over seeds does."
+    "change from the start in brackets. *Expected* was committed before the runs, after pilots of two steps; it *agrees* if the mean over seeds does.\n"
+    "A gain up to the best policy that reads nothing is no sign that the model reads its prompt."
 )
 REASONS_TEXT = (
     'The tiny model replies in Kuhn poker with "Because K wins every showdown therefore bet". The start imitates, in each\n'
