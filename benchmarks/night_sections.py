@@ -309,8 +309,9 @@ PARTS: dict[str, Part] = {
     ),
     "epo": Part(
         "A judge of each plan, or pay at the end (EPO)",
-        "A strategist writes a plan, an actor that stays as it is moves (recipe `epo`), on one lake of 4 x 4 cells with eight\n"
-        "moves. With the *judge*, a solver also pays each move by how much nearer the goal it leads.",
+        "A strategist writes a plan, an actor that stays as it is moves (recipe `epo`), on one lake of 3 x 3 cells with six\n"
+        "moves. With the *judge*, a solver also pays each move by how much nearer the goal it leads. On a lake of 4 x 4 cells with\n"
+        "eight moves and 8 episodes a step, no walk of seed 0 reached the goal with either pay: the lake was changed once.",
         {"end": "paid at the end", "judge": "and by the judge"},
         {"success": "reaches the goal", "legal": "legal moves"},
         {

@@ -355,10 +355,10 @@ def blind_on_lakes() -> dict[str, Point]:
 
 
 # EPO: a strategist advises a walker on one lake.
-ROWS = ("SFFF", "FHFH", "FFFH", "HFFG")
+ROWS = ("SFF", "FHF", "FFG")
 LAKE: dict[str, Any] = {
     "id": "frozen_lake",
-    "params": {"layout": [*ROWS], "is_slippery": False, "max_moves": 8},
+    "params": {"layout": [*ROWS], "is_slippery": False, "max_moves": 6},
 }
 ADVICE = "Your plan: "
 
@@ -528,7 +528,7 @@ SETTINGS: dict[str, Setting] = {
             "agent": "planner_worker",
             "roles": {"planner": RANK, "worker": {"lora_r": 1}},
             "update": {"freeze": ["worker"]},
-            "episodes_per_step": 8,
+            "episodes_per_step": 16,
             "credit": "mars",
             "credit_args": {
                 "discount": 0.995,
@@ -546,6 +546,7 @@ SETTINGS: dict[str, Setting] = {
         plan_examples,
         plan_measures,
         blind_on_lake,
+        every=10,
     ),
 }
 
