@@ -15,6 +15,7 @@ REASONS_DATA = "self-play-reasons.json"
 CURVES_DATA = "self-play-curves.json"
 CURVES_PICTURE = "self-play-curves.png"
 BLIND = "blind"
+NUM_SEEDS = 3
 PRETRAINED = "smollm2"  # runs with reasons, by seed
 Values = Mapping[int, float]  # by seed
 
@@ -433,10 +434,24 @@ def sections(directory: Path) -> list[str]:
         *texts_of(runs, "reasons", reasons),
         *pretrained_texts(pretrained),
         "## Curves of papers",
-        f"{CURVES_TEXT}\nAll runs of this and the last section took {cost / 60:.0f} CPU minutes.",
+        f"{CURVES_TEXT}\nAll runs of this and the last section took {cost / 60:.0f} CPU minutes.{missing_text(runs)}",
         f"![Learning curves](images/{CURVES_PICTURE})",
         *papers,
     ]
+
+
+def missing_text(runs: Runs) -> str:
+    """The runs that are missing."""
+    lines = [
+        f"`{setting}` {variant} seed {seed}"
+        for setting, part in PARTS.items()
+        for variant in part.variants
+        for seed in range(NUM_SEEDS)
+        if seed not in runs.get(setting, {}).get(variant, {})
+    ]
+    if not lines:
+        return ""
+    return f" Missing, which the same command does: {', '.join(lines)}."
 
 
 def has_curves(runs: Runs, setting: str) -> bool:

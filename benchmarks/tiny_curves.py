@@ -77,9 +77,8 @@ from gains import be_quiet
 from night import DATA, DOCS
 from night import made_with as night_made_with
 from night_page import write_page
-from night_sections import BLIND, CURVES_DATA
+from night_sections import BLIND, CURVES_DATA, NUM_SEEDS
 
-NUM_SEEDS = 3
 FIRST_DEAL = 2**30  # deals from here on measure
 PROMPT = PromptOptions("bare", rules=False)
 IMITATION = {"steps": 40, "batch_size": 32, "learning_rate": 3e-3, "episodes": 100}
