@@ -382,7 +382,7 @@ PARTS: dict[str, Part] = {
 
 
 CURVES_TEXT = (
-    "The tiny model of `arena train`, three seeds, each with a start of its own that imitates random play, and 20 steps.\n"
+    "The tiny model of `arena train`, up to three seeds, each with a start of its own that imitates random play, and 20 steps.\n"
     "Written from `self-play-curves.json` of `python benchmarks/tiny_curves.py`. Cells are means at the end, with the\n"
     "change from the start in brackets. *Expected* was committed before the runs, after pilots of two steps; it *agrees* if the mean over seeds does.\n"
     "A gain up to the best policy that reads nothing is no sign that the model reads its prompt."
