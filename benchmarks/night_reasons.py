@@ -114,7 +114,11 @@ def logs(history: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
 
 def made_with() -> dict[str, Any]:
     """The settings that decide the numbers: a cell counts only while they are as today."""
-    model = {"imitation": IMITATION, "reasons": [*reasons.REASONS], "dtype": DTYPE}
+    model: dict[str, Any] = {
+        "imitation": IMITATION,
+        "reasons": [*reasons.REASONS],
+        "dtype": DTYPE,
+    }
     model |= {"random_share": reasons.RANDOM_SHARE, "copies": reasons.COPIES}
     model |= {"lora_r": LORA_R, "targets": [TARGETS[0], TARGETS[-1]]}
     settings = {PRETRAINED: {**model, "options": OPTIONS, "every": EVERY}}

@@ -126,18 +126,18 @@ def start(place: Place) -> Path:
     """The adapter after imitation of random legal play; trained if there is none."""
     if folder := place.adapter(START):
         return folder
-    episodes: dict[str, int] = IMITATION["episodes"]
+    imitation: dict[str, Any] = {**IMITATION}
     examples = [
         example
         for game, params in TRAINED.items()
         for example in legal_play(
             [partial(PromptWrapper, make(game, **params), **vars(PROMPT))],
-            episodes[game],
+            imitation["episodes"][game],
             0,
         )
     ]
     options = {"prompt": PROMPT, "max_new_tokens": MAX_TOKENS}
-    return imitate(place, START, examples, IMITATION, options)
+    return imitate(place, START, examples, imitation, options)
 
 
 def imitate(

@@ -15,6 +15,7 @@ REASONS_DATA = "self-play-reasons.json"
 CURVES_DATA = "self-play-curves.json"
 CURVES_PICTURE = "self-play-curves.png"
 BLIND = "blind"
+NUM_SEEDS = 3
 PRETRAINED = "smollm2"  # runs with reasons, by seed
 Values = Mapping[int, float]  # by seed
 
@@ -199,8 +200,8 @@ PARTS: dict[str, Part] = {
     "advevo": Part(
         "Attackers and defenders (AdvEvo)",
         "`secret_keeper` with one digit, four passwords and two rounds, and an adapter for each role (recipe\n"
-        "`advevo`). At the start writers say random words, the subject the password in a third of its requests\n"
-        "more, and the keeper tells at random. *Frozen* is the start.",
+        "`advevo`). In the play that the start imitates, the subject says the password in 42 % of its requests, the attacker in 12 %, and the keeper\n"
+        "tells at random. *Frozen* is the start. To tell everybody costs 0.25 a round, so the nearest gain is to refuse.",
         {"both": "both sides learn"},
         {
             "defenders_utility": "utility, frozen attacker",
@@ -309,8 +310,9 @@ PARTS: dict[str, Part] = {
     ),
     "epo": Part(
         "A judge of each plan, or pay at the end (EPO)",
-        "A strategist writes a plan, an actor that stays as it is moves (recipe `epo`), on one lake of 4 x 4 cells with eight\n"
-        "moves. With the *judge*, a solver also pays each move by how much nearer the goal it leads.",
+        "A strategist writes a plan, an actor that stays as it is moves (recipe `epo`), on one lake of 3 x 3 cells with six\n"
+        "moves. With the *judge*, a solver also pays each move by how much nearer the goal it leads. On a lake of 4 x 4 cells with\n"
+        "eight moves and 8 episodes a step, no walk of seed 0 reached the goal with either pay: the lake was changed once.",
         {"end": "paid at the end", "judge": "and by the judge"},
         {"success": "reaches the goal", "legal": "legal moves"},
         {
@@ -344,8 +346,8 @@ PARTS: dict[str, Part] = {
         },
         {"first": "always passes", "bets": "always bets", "random": "random"},
         (
-            ("default", "nash_conv", "`control_variates`"),
-            ("episode", "nash_conv", "`episode`"),
+            ("default", "nash_conv", "NashConv, `control_variates`"),
+            ("episode", "nash_conv", "NashConv, `episode`"),
         ),
         (
             Claim(
@@ -380,9 +382,10 @@ PARTS: dict[str, Part] = {
 
 
 CURVES_TEXT = (
-    "The tiny model of `arena train`, three seeds, each with a start of its own that imitates random play, and 20 steps.\n"
+    "The tiny model of `arena train`, up to three seeds, each with a start of its own that imitates random play, and 20 steps.\n"
     "Written from `self-play-curves.json` of `python benchmarks/tiny_curves.py`. Cells are means at the end, with the\n"
-    "change from the start in brackets. *Expected* was committed before the runs, after pilots of two steps; it *agrees* if the mean over seeds does."
+    "change from the start in brackets. *Expected* was committed before the runs, after pilots of two steps; it *agrees* if the mean over seeds does.\n"
+    "A gain up to the best policy that reads nothing is no sign that the model reads its prompt."
 )
 REASONS_TEXT = (
     'The tiny model replies in Kuhn poker with "Because K wins every showdown therefore bet". The start imitates, in each\n'
@@ -431,10 +434,24 @@ def sections(directory: Path) -> list[str]:
         *texts_of(runs, "reasons", reasons),
         *pretrained_texts(pretrained),
         "## Curves of papers",
-        f"{CURVES_TEXT}\nAll runs of this and the last section took {cost / 60:.0f} CPU minutes.",
+        f"{CURVES_TEXT}\nAll runs of this and the last section took {cost / 60:.0f} CPU minutes.{missing_text(runs)}",
         f"![Learning curves](images/{CURVES_PICTURE})",
         *papers,
     ]
+
+
+def missing_text(runs: Runs) -> str:
+    """The runs that are missing."""
+    lines = [
+        f"`{setting}` {variant} seed {seed}"
+        for setting, part in PARTS.items()
+        for variant in part.variants
+        for seed in range(NUM_SEEDS)
+        if seed not in runs.get(setting, {}).get(variant, {})
+    ]
+    if not lines:
+        return ""
+    return f" Missing, which the same command does: {', '.join(lines)}."
 
 
 def has_curves(runs: Runs, setting: str) -> bool:

@@ -7,6 +7,7 @@ each reply is known, and so are the policy, its NashConv, and what it would play
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import cast
 
 from arena_envs import make_game
 from arena_envs.game import AnyGame, InfosetKey
@@ -51,7 +52,7 @@ def solved() -> tuple[AnyGame, InfosetTable, dict[InfosetKey, list[float]]]:
 
 def card_of(key: InfosetKey) -> int:
     """The card of the seat that is to move: 0 to 2."""
-    card: int = key[1][1]
+    _, card, _ = cast(tuple[int, int, tuple[int, ...]], key[1])
     return card
 
 

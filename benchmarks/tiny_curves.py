@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
 import typer
@@ -37,7 +37,7 @@ import reasons
 from arena_envs import make, make_game
 from arena_envs.games.frozen_lake import Lake
 from arena_envs.games.frozen_lake import State as Walk
-from arena_envs.games.secret_keeper import KEEPER, SUBJECT
+from arena_envs.games.secret_keeper import KEEPER, SUBJECT, SecretKeeper
 from arena_envs.solvers import expected_returns, nash_conv, uniform_table
 from arena_eval.exploit import tabular
 from arena_trainers.cli.errors import usage_errors
@@ -77,9 +77,8 @@ from gains import be_quiet
 from night import DATA, DOCS
 from night import made_with as night_made_with
 from night_page import write_page
-from night_sections import BLIND, CURVES_DATA
+from night_sections import BLIND, CURVES_DATA, NUM_SEEDS
 
-NUM_SEEDS = 3
 FIRST_DEAL = 2**30  # deals from here on measure
 PROMPT = PromptOptions("bare", rules=False)
 IMITATION = {"steps": 40, "batch_size": 32, "learning_rate": 3e-3, "episodes": 100}
@@ -189,7 +188,7 @@ def written_in_vault(request: TurnRequest, rng: random.Random) -> str:
 
     A third of the subject's requests has the password.
     """
-    game, state = request.game, request.state
+    game, state = cast(SecretKeeper, request.game), request.state
     seat = game.current_player(state)
     if seat == KEEPER:
         return random_reply(request, rng)
@@ -284,7 +283,7 @@ def against_random(policy: Any, num_players: int) -> tuple[float, float]:
 
 def kuhn_measures(trainer: TurnGRPOTrainer, frozen: LMPolicy) -> Point:
     """Returns with two, three and four players."""
-    point = {}
+    point: Point = {}
     for num in NUM_PLAYERS:
         mean, illegal = against_random(learner_of(trainer), num)
         point |= {f"return_{num}": mean, f"legal_{num}": 1 - illegal}
@@ -355,10 +354,10 @@ def blind_on_lakes() -> dict[str, Point]:
 
 
 # EPO: a strategist advises a walker on one lake.
-ROWS = ("SFFF", "FHFH", "FFFH", "HFFG")
+ROWS = ("SFF", "FHF", "FFG")
 LAKE: dict[str, Any] = {
     "id": "frozen_lake",
-    "params": {"layout": [*ROWS], "is_slippery": False, "max_moves": 8},
+    "params": {"layout": [*ROWS], "is_slippery": False, "max_moves": 6},
 }
 ADVICE = "Your plan: "
 
@@ -454,7 +453,7 @@ def learner_of(trainer: TurnGRPOTrainer) -> LMPolicy:
     """The model of a trainer with one learner."""
     return LMPolicy(
         trainer.model,
-        trainer.processing_class,
+        trainer.policy.tokenizer,
         prompt=PROMPT,
         **trainer.args.sampling_options,
     )
@@ -528,7 +527,7 @@ SETTINGS: dict[str, Setting] = {
             "agent": "planner_worker",
             "roles": {"planner": RANK, "worker": {"lora_r": 1}},
             "update": {"freeze": ["worker"]},
-            "episodes_per_step": 8,
+            "episodes_per_step": 16,
             "credit": "mars",
             "credit_args": {
                 "discount": 0.995,
@@ -546,6 +545,7 @@ SETTINGS: dict[str, Setting] = {
         plan_examples,
         plan_measures,
         blind_on_lake,
+        every=10,
     ),
 }
 

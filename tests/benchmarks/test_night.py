@@ -71,7 +71,9 @@ def test_one_process_holds_a_folder_of_runs(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_that_stops_goes_on_as_if_it_had_not(tmp_path):
+def test_a_run_that_stops_goes_on_as_if_it_had_not(tmp_path, monkeypatch):
+    # adapters of SmolLM2
+    monkeypatch.setattr(night_runs, "COMMITTED", tmp_path / "committed")
     options = {
         "model": "tiny",
         "games": [{"id": g, "params": p} for g, p in TRAINED.items()],
