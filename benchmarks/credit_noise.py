@@ -482,6 +482,18 @@ columns `logprob` and `entropy` of the sampling distribution, after temperature,
 `credit_args: {surprise: false}`, m is 0 and only the baseline is subtracted. With the column `span` (0 reasoning, 1 answer) reasoning and answer have
 separate slopes, so that the surprise of long reasoning does not hide that of the answer.
 
+**Check.** If `logprob` and `entropy` are of different distributions, such as log-probabilities after a temperature of 0.7 and entropies before
+it, the mean of the surprise is not 0 and the credit is biased. Every batch tests this over its tokens, each with the surprise m and at least
+the mean square E m² (below):
+
+    z = Σ m / √(max(Σ m², Σ E m²) + 6 |Σ m|)
+
+The last term, in nats, allows for rare tokens that the batch does not hold. So a z above 5 or below -5 is as rare with right columns as the tail of
+a normal distribution, for uniform and for peaked policies, in batches of any size; with fewer than 25 tokens it is impossible. Then a
+`SurpriseWarning` says what to pass. The credit stays as it is. `report.surprise_z` and the metric `arena/surprise_z` have z. `tests/credit/test_tokens.py`
+tells temperatures of 0.7 and 1 apart with 1,024 turns of eight tokens; policies with less entropy need more of them. Where a policy is uniform, a wrong
+temperature changes nothing.
+
 **Action values.** `credit_args: {action_values: true}` adds a critic's Q(s, a) - Σ π Q beside the surprise. It subtracts the luck of other
 turns also where surprise is uninformative. The policy's mean of this difference is 0 for any Q, so a wrong critic adds no bias.
 

@@ -71,10 +71,11 @@ def talk_loop(env: Any) -> Episode:
     return play
 
 
-def classic(name: str, **params: Any) -> Episode:
+def classic(name: str, wrapped: bool = True, **params: Any) -> Episode:
+    """Episodes of PettingZoo's, with the wrappers that check each step, or without."""
     warnings.simplefilter("ignore")  # that its modules will move
     module = importlib.import_module(f"pettingzoo.classic.{name}")
-    return agent_loop(module.env(**params))
+    return agent_loop(module.env(**params) if wrapped else module.raw_env(**params))
 
 
 def openspiel(name: str, **params: Any) -> Episode:
@@ -116,6 +117,43 @@ def rlcard(name: str) -> Episode:
         return num_steps
 
     return play
+
+
+def empty_loop() -> Episode:
+    """Episodes of an environment without rules: what PettingZoo's loop takes alone.
+
+    Two agents take nine turns, as in a long game of tic-tac-toe; each observes the same arrays.
+    """
+    import numpy as np
+    from pettingzoo import AECEnv
+
+    class Empty(AECEnv[str, Any, int]):
+        possible_agents = ["player_0", "player_1"]  # noqa: RUF012 # as PettingZoo declares it
+        content = {"action_mask": np.ones(9, np.int8)}  # noqa: RUF012
+
+        def reset(self, seed: int | None = None, options: Any = None) -> None:
+            self.agents = self.possible_agents[:]
+            self.rewards = dict.fromkeys(self.agents, 0.0)
+            self._cumulative_rewards = self.rewards.copy()
+            self.terminations = dict.fromkeys(self.agents, False)
+            self.truncations = self.terminations.copy()
+            self.infos = {agent: {} for agent in self.agents}
+            self.num_turns = 0
+            self.agent_selection = self.agents[0]
+
+        def observe(self, agent: str) -> dict[str, Any]:
+            return self.content
+
+        def step(self, action: int | None) -> None:
+            if self.terminations[self.agent_selection]:
+                self._was_dead_step(action)
+                return
+            self.num_turns += 1
+            if self.num_turns == 9:
+                self.terminations = dict.fromkeys(self.agents, True)
+            self.agent_selection = self.agents[self.num_turns % 2]
+
+    return agent_loop(Empty())
 
 
 def textarena_tic_tac_toe() -> Episode:
@@ -276,10 +314,13 @@ MINI_HANABI = {
     "max_life_tokens": 3,
 }
 
+UNWRAPPED = "PettingZoo classic, without wrappers"
 ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("tic-tac-toe", "arena-envs"): partial(arena, "tic_tac_toe"),
     ("tic-tac-toe", "OpenSpiel, C++"): partial(openspiel, "tic_tac_toe"),
     ("tic-tac-toe", "PettingZoo classic"): lambda: classic("tictactoe_v3"),
+    ("tic-tac-toe", UNWRAPPED): lambda: classic("tictactoe_v3", wrapped=False),
+    ("tic-tac-toe", "PettingZoo's loop alone"): empty_loop,
     ("tic-tac-toe", "TextArena"): textarena_tic_tac_toe,
     ("Kuhn poker", "arena-envs"): partial(arena, "kuhn_poker"),
     ("Kuhn poker", "OpenSpiel, C++"): partial(openspiel, "kuhn_poker"),
@@ -291,6 +332,7 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Leduc poker", "OpenSpiel, C++"): partial(openspiel, "leduc_poker"),
     ("Leduc poker", "RLCard"): partial(rlcard, "leduc-holdem"),
     ("Leduc poker", "PettingZoo classic"): lambda: classic("leduc_holdem_v4"),
+    ("Leduc poker", UNWRAPPED): lambda: classic("leduc_holdem_v4", wrapped=False),
     ("limit hold'em", "arena-envs"): partial(arena, "limit_holdem"),
     ("limit hold'em", "PettingZoo classic"): lambda: classic("texas_holdem_v4"),
     ("liar's dice", "arena-envs"): partial(arena, "liars_dice"),
@@ -323,6 +365,7 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
     ("Connect Four", "arena-envs"): partial(arena, "connect_four"),
     ("Connect Four", "OpenSpiel, C++"): partial(openspiel, "connect_four"),
     ("Connect Four", "PettingZoo classic"): lambda: classic("connect_four_v3"),
+    ("Connect Four", UNWRAPPED): lambda: classic("connect_four_v3", wrapped=False),
     ("Connect Four", "TextArena"): textarena_connect_four,
     ("Breakthrough", "arena-envs"): partial(arena, "breakthrough"),
     ("Breakthrough", "OpenSpiel, C++"): partial(openspiel, "breakthrough"),
@@ -342,6 +385,8 @@ ROWS: dict[tuple[str, str], Callable[[], Episode]] = {
 MODULES = {
     "arena-envs": "arena_envs",
     "PettingZoo classic": "pygame",
+    UNWRAPPED: "pygame",
+    "PettingZoo's loop alone": "pettingzoo",
     "TextArena": "textarena",
     "OpenSpiel, C++": "pyspiel",
     "RLCard": "rlcard",

@@ -15,7 +15,7 @@ import fcntl
 import json
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import version
@@ -264,7 +264,7 @@ def main(
     if device != "cpu":
         todo = [task for task in todo if task[2] == 0]
     with kept_runs(path), usage_errors(), alone(runs_at):
-        work(place, todo, runs, path, settings)
+        work(place, do, todo, runs, path, settings)
     if device == "cpu":
         write_page(directory, runs)
 
@@ -289,9 +289,14 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def work(
-    place: Place, todo: list[Task], runs: Runs, path: Path, settings: dict[str, Any]
+    place: Place,
+    do: Callable[[Place, Task], dict[str, Any]],
+    todo: list[Task],
+    runs: Runs,
+    path: Path,
+    settings: dict[str, Any],
 ) -> None:
-    """Does cells until the time is up; writes the file after each."""
+    """Does cells by a function until the time is up; writes the file after each."""
     try:
         for task in todo:
             began = time.process_time()

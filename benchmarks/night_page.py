@@ -6,6 +6,7 @@ from typing import Any
 
 from arena_envs.extras import import_extra
 from comparing import Runs, draw_band, interval, paired_difference, table
+from night_sections import draw_curves, sections
 from night_settings import (
     DEFAULT,
     EXPECTED,
@@ -37,11 +38,12 @@ def write_page(directory: Path, runs: Runs) -> None:
         directory: of the page, with a folder `images`.
         runs: cells by stage, name and seed.
     """
-    (directory / "self-play.md").write_text(page(runs))
+    (directory / "self-play.md").write_text(page(runs, sections(directory)))
     (directory / "images").mkdir(exist_ok=True)
     for stage, name in PICTURES.items():
         if has_curves(runs, stage):
             draw(runs, stage, directory / "images" / name)
+    draw_curves(directory)
 
 
 def check(runs: Runs) -> None:
@@ -432,8 +434,12 @@ def options_text(stage: Stage) -> str:
     )
 
 
-def page(runs: Runs) -> str:
+def page(runs: Runs, others: Sequence[str] = ()) -> str:
     """The page.
+
+    Args:
+        runs: cells by stage, name and seed.
+        others: further sections, see `night_sections`.
 
     Raises:
         ValueError: see `check`.
@@ -474,6 +480,7 @@ def page(runs: Runs) -> str:
         mixed_table(runs),
         f"Expected of the credits: {EXPECTED_CREDITS['mixed']}",
         *after_tables(runs),
+        *others,
         PARTS[2],
         FAILED + other_names(runs),
         PARTS[3],

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +33,7 @@ from arena_envs import make
 from arena_envs.extras import import_extra
 from arena_eval.exploit import exploitability
 from arena_trainers.checkpoint import step_of
-from arena_trainers.data import legal_play
+from arena_trainers.data import Example, legal_play
 from arena_trainers.lm import LMPolicy, lora_config, model_folder
 from arena_trainers.lm.adapters import starting_model
 from arena_trainers.lm.models import ADAPTER
@@ -126,23 +126,43 @@ def start(place: Place) -> Path:
     """The adapter after imitation of random legal play; trained if there is none."""
     if folder := place.adapter(START):
         return folder
+    episodes: dict[str, int] = IMITATION["episodes"]
+    examples = [
+        example
+        for game, params in TRAINED.items()
+        for example in legal_play(
+            [partial(PromptWrapper, make(game, **params), **vars(PROMPT))],
+            episodes[game],
+            0,
+        )
+    ]
+    options = {"prompt": PROMPT, "max_new_tokens": MAX_TOKENS}
+    return imitate(place, START, examples, IMITATION, options)
+
+
+def imitate(
+    place: Place,
+    name: str,
+    examples: Sequence[Example],
+    imitation: Mapping[str, Any],
+    policy_options: Mapping[str, Any],
+) -> Path:
+    """Trains a new adapter on examples, and saves it.
+
+    Args:
+        place: where.
+        name: of the folder.
+        examples: prompts with replies.
+        imitation: `steps`, `learning_rate` and `batch_size`.
+        policy_options: of `LMPolicy`, which the adapter's folder keeps.
+    """
     peft = import_extra("peft", "train")
     model: Any = AutoModelForCausalLM.from_pretrained(place.base_folder, dtype=DTYPE)
     model.to(place.device)
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(place.base_folder)
     adapted = peft.get_peft_model(model, lora_config(LORA_R, None, place.targets))
-    policy = LMPolicy(adapted, tokenizer, prompt=PROMPT, max_new_tokens=MAX_TOKENS)
-    imitation: dict[str, Any] = {**IMITATION}
-    examples = [
-        example
-        for game, params in TRAINED.items()
-        for example in legal_play(
-            [partial(PromptWrapper, make(game, **params), **vars(PROMPT))],
-            imitation["episodes"][game],
-            0,
-        )
-    ]
+    policy = LMPolicy(adapted, tokenizer, **policy_options)
     losses = warm_start(
         policy,
         examples,
@@ -150,9 +170,9 @@ def start(place: Place) -> Path:
         learning_rate=imitation["learning_rate"],
         batch_size=imitation["batch_size"],
         max_tokens=4096,
-        on_step=lambda step, loss: print(f"{START} {step}: {loss:.3f}", flush=True),
+        on_step=lambda step, loss: print(f"{name} {step}: {loss:.3f}", flush=True),
     )
-    return save_adapter(place, policy, START, [{"loss": loss} for loss in losses])
+    return save_adapter(place, policy, name, [{"loss": loss} for loss in losses])
 
 
 def save_adapter(
@@ -185,13 +205,24 @@ def save_adapter(
 
 def options_of(place: Place, stage: str, credit: str, seed: int) -> dict[str, Any]:
     """The options of `arena train` of a run."""
-    options = {**SHARED, **STAGES[stage].options, "credit": credit, "seed": seed}
-    options |= {"model": str(place.base_folder), "use_cpu": place.device == "cpu"}
-    options |= {"model_init_kwargs": {"dtype": DTYPE}}
-    options |= {"lora_r": LORA_R, "lora_target_modules": [*place.targets]}
+    return on_machine(
+        place, {**SHARED, **STAGES[stage].options, "credit": credit, "seed": seed}
+    )
+
+
+def on_machine(place: Place, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of `arena train` with the model, its adapter and the device."""
+    whole = {
+        **options,
+        "model": str(place.base_folder),
+        "use_cpu": place.device == "cpu",
+        "model_init_kwargs": {"dtype": DTYPE},
+        "lora_r": LORA_R,
+        "lora_target_modules": [*place.targets],
+    }
     if place.max_steps is not None:
-        options |= {"max_steps": place.max_steps, "save_steps": 1}
-    return options
+        whole |= {"max_steps": place.max_steps, "save_steps": 1}
+    return whole
 
 
 def run(place: Place, stage: str, credit: str, seed: int) -> Path:
@@ -203,10 +234,42 @@ def run(place: Place, stage: str, credit: str, seed: int) -> Path:
     name = run_name(stage, credit, seed)
     if folder := place.adapter(name):
         return folder
-    start_folder = start(place)
+    options = options_of(place, stage, credit, seed)
+    return learn(place, name, options, start(place), STAGES[stage].every, kuhn_measures)
+
+
+Measures = Callable[[LMPolicy], Mapping[str, float]]  # names begin with "night/"
+
+
+def kuhn_measures(policy: LMPolicy) -> dict[str, float]:
+    """The exact NashConv of Kuhn poker."""
+    result = exploitability(policy, make("kuhn_poker").game)
+    return {NASH_CONV: result.nash_conv, "night/illegal_mass": result.illegal_mass}
+
+
+def learn(
+    place: Place,
+    name: str,
+    options: Mapping[str, Any],
+    start_folder: Path,
+    every: int,
+    measures: Measures,
+) -> Path:
+    """Trains, or goes on training, and saves the adapter.
+
+    Args:
+        place: where.
+        name: of the run.
+        options: of `arena train`.
+        start_folder: the adapter that is trained on.
+        every: steps between measures.
+        measures: what is logged of the model, at the start, too.
+
+    Raises:
+        TimeIsUp: the run has a checkpoint, and goes on at the next call.
+    """
     place.check_time()
-    parent = place.runs / name
-    _, args = build_configs(options_of(place, stage, credit, seed), str(parent))
+    _, args = build_configs(dict(options), str(place.runs / name))
     tokenizer = AutoTokenizer.from_pretrained(place.base_folder)
     trainer = TurnGRPOTrainer(
         starting_model(place.base_folder, start_folder, args),
@@ -215,15 +278,17 @@ def run(place: Place, stage: str, credit: str, seed: int) -> Path:
         games=prepare_games(args),
     )
     trainer.remove_callback(PrinterCallback)
-    watch = _Watch(place, trainer, tokenizer, name, STAGES[stage].every)
-    trainer.add_callback(watch)
+    policy = LMPolicy(
+        trainer.model,
+        tokenizer,
+        prompt=args.prompt,
+        **{**args.sampling_options, "batch_size": SCORED_AT_ONCE},
+    )
+    trainer.add_callback(_Watch(place, trainer, policy, name, every, measures))
     saved = place.checkpoint(name)
     trainer.train(resume_from_checkpoint=saved and str(saved))
     if trainer.state.global_step < args.max_steps:
         raise TimeIsUp
-    policy = LMPolicy(
-        trainer.model, tokenizer, prompt=PROMPT, max_new_tokens=MAX_TOKENS
-    )
     return save_adapter(place, policy, name, shown(trainer.state.log_history))
 
 
@@ -240,18 +305,20 @@ def shown(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class _Watch(TrainerCallback):
-    """Logs Kuhn poker's NashConv every so many steps, and stops at a checkpoint in time."""
+    """Logs measures every so many steps, and stops at a checkpoint in time."""
 
     def __init__(
         self,
         place: Place,
         trainer: TurnGRPOTrainer,
-        tokenizer: Any,
+        policy: LMPolicy,
         name: str,
         every: int,
+        measures: Measures,
     ) -> None:
-        self.place, self.trainer, self.tokenizer = place, trainer, tokenizer
-        self.name, self.every, self.began = name, every, time.process_time()
+        self.place, self.trainer, self.policy = place, trainer, policy
+        self.name, self.every, self.measures = name, every, measures
+        self.began = time.process_time()
 
     def on_train_begin(
         self,
@@ -291,19 +358,10 @@ class _Watch(TrainerCallback):
         print(f"{self.name} {state.global_step}: {shown([logs])[0]}", flush=True)
 
     def measure(self) -> None:
-        """Logs the exact NashConv of the model as it plays."""
-        policy = LMPolicy(
-            self.trainer.model,
-            self.tokenizer,
-            prompt=PROMPT,
-            max_new_tokens=MAX_TOKENS,
-            batch_size=SCORED_AT_ONCE,
-        )
+        """Logs the measures of the model as it plays."""
         with evaluating(self.trainer.model):
-            result = exploitability(policy, make("kuhn_poker").game)
-        self.trainer.log(
-            {NASH_CONV: result.nash_conv, "night/illegal_mass": result.illegal_mass}
-        )
+            measured = self.measures(self.policy)
+        self.trainer.log(dict(measured))
 
 
 @contextmanager

@@ -11,10 +11,14 @@ Both ways play the same episodes with the same model, one after the other, in tu
 | `with / each once` | 1 if each beginning is computed once |
 | `seconds` | CPU seconds of generation, prompts and replies: `with / without` |
 
-`--scoring` measures exact NashConv instead: each prompt with each of its legal replies.
+`--scoring` measures exact NashConv instead: each prompt with each of its legal replies. `--loss` counts the
+tokens that run in the loss of the same episodes: `rows` are tokens of distinct rows, `packed` those of the
+rows that begin alike in one (`packed_rows`), by the sizes of the model and of SmolLM2's layers, `prefixes` those of distinct
+beginnings, the least possible.
 
     OMP_NUM_THREADS=1 python benchmarks/prefill.py
     OMP_NUM_THREADS=1 python benchmarks/prefill.py --scoring --games kuhn_poker leduc_poker
+    OMP_NUM_THREADS=1 python benchmarks/prefill.py --loss --games tic_tac_toe hanabi
     OMP_NUM_THREADS=1 python benchmarks/prefill.py --model smollm2 --episodes 8 --repeats 1 --games tic_tac_toe
 """
 
@@ -24,6 +28,7 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,13 +41,18 @@ from arena_eval.exploit import exploitability, requests_of
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends import Generated, Prompts, Sampling, prefixes
 from arena_trainers.lm.backends import transformers as backend_module
+from arena_trainers.lm.backends.padding import entry_mask, padded_array
+from arena_trainers.lm.backends.prefix_tree import common_length
 from arena_trainers.lm.backends.sampling import SeededSampler
 from arena_trainers.lm.backends.transformers import TransformersBackend
 from arena_trainers.runs import tiny_model, tiny_tokenizer, words_of
+from arena_trainers.train.score.packing import packed_rows, pairs_per_token
 from arena_wrappers import PromptOptions, Reply, TurnRequest, play
 
 GAMES = ["tic_tac_toe", "connect_four", "hanabi", "negotiation", "kuhn_poker"]
 SAMPLES = 8
+MAX_TOKENS = 16_384  # of a pass of the loss
+PAIRS_OF_SMOLLM2 = 3072.0  # `pairs_per_token`
 
 
 class Scripted(SeededSampler):
@@ -57,7 +67,7 @@ class Scripted(SeededSampler):
         step = len(self.logprobs)
         drawn = super().draw(logits, row_of, rows)
         Scripted.is_prefill = False
-        seeds = self.seeds[:, 0].tolist()
+        seeds = self.seeds.tolist()
         replies = [self.replies[seeds[row]] for row in rows]
         return torch.tensor([ids[step] for ids in replies], device=drawn.device)
 
@@ -193,6 +203,49 @@ def scoring_line(name: str, game: str, repeats: int) -> str:
     return f"| NashConv of {game} | {cells} | {shares} | {ratio:.2f} |"
 
 
+def loss_line(
+    name: str, game: str, history: str, episodes: int, num_tokens: int
+) -> str:
+    """A line of the table, of the tokens of a loss."""
+    options = PromptOptions("answer", history=history)  # type: ignore[arg-type] # of choices
+    model, tokenizer = model_of(name, game, options)
+    policy = LMPolicy(
+        model, tokenizer, max_new_tokens=max(num_tokens, 64), prompt=options
+    )
+    calls = run(policy, game, episodes, num_tokens, keeps=True).calls
+    rows = {
+        (tuple(prompt), tuple(reply))
+        for prompts, replies in calls
+        for prompt, reply in zip(prompts, replies, strict=True)
+    }
+    prompts, replies = zip(*sorted(rows), strict=True)
+    prompt_mask = entry_mask(prompts, 1)[:, ::-1]
+    reply_mask = entry_mask(replies, 1)
+    ids = np.concatenate(
+        [padded_array(prompts, prompt_mask, 0), padded_array(replies, reply_mask, 0)],
+        axis=1,
+    )
+    mask = np.concatenate([prompt_mask, reply_mask], axis=1).astype(np.int64)
+    arrays = torch.from_numpy(ids), torch.from_numpy(mask)
+    width = reply_mask.shape[1]
+    num_packed = [
+        sum(len(row.tokens) for row in packed_rows(*arrays, width, MAX_TOKENS, pairs))
+        for pairs in (pairs_per_token(model), PAIRS_OF_SMOLLM2)
+    ]
+    # the last token of a row is no input
+    texts = sorted([*prompt, *reply[:-1]] for prompt, reply in rows)
+    walk = [np.zeros(0, np.int64), *(np.array(text) for text in texts)]
+    num_prefixes = sum(
+        len(text) - common_length(text, before) for before, text in pairwise(walk)
+    )
+    numbers = [sum(map(len, texts)), num_prefixes, *num_packed]
+    cells = [
+        *(f"{number:,}" for number in numbers),
+        *(f"{number / num_prefixes:.2f}" for number in num_packed),
+    ]
+    return f"| {game}, {history}, {num_tokens} | {' | '.join(cells)} |"
+
+
 def model_of(
     name: str, game: str, options: PromptOptions
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -244,10 +297,22 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=64, help="a multiple of 8")
     parser.add_argument("--reply", type=int, default=20, help="tokens of a reply")
     parser.add_argument("--scoring", action="store_true", help="exact NashConv")
+    parser.add_argument("--loss", action="store_true", help="tokens of the loss")
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args()
     torch.set_num_threads(1)
     backend_module.SeededSampler = Scripted  # type: ignore[attr-defined]
+    if args.loss:
+        print(
+            f"{args.model}, {args.episodes} episodes\n\n"
+            "| game, history, tokens of a reply | rows | prefixes | packed | packed, SmolLM2 | packed / prefixes | SmolLM2 |\n"
+            "|---|---|---|---|---|---|---|"
+        )
+        for game in args.games:
+            for history in args.histories:
+                sizes = args.episodes, args.reply
+                print(loss_line(args.model, game, history, *sizes), flush=True)
+        return
     print(
         f"{args.model}, {args.episodes} episodes\n\n"
         "| game, history, tokens of a reply | prompts | each once | computed with | without "

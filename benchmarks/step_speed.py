@@ -8,6 +8,7 @@ on the machine slows both alike. The table has the mean CPU milliseconds of a st
 |---|---|
 | play | rules, prompts, parsing; without generation |
 | generation | the model's replies |
+| entropies | of the distributions that tokens are drawn from, for the surprise |
 | credit | records of turns, turn batch, estimator, metrics of play |
 | rows | training rows, and their tensors |
 | scoring | what the loss reads besides, such as log-probabilities of the reference |
@@ -38,6 +39,7 @@ HERE = Path(__file__).resolve().parents[1]
 PLACES = {  # part: functions and methods, of this checkout or of an older one
     "play": ["arena_trainers.train.rollout.player:RolloutPlayer.play"],
     "generation": ["arena_trainers.train.clock:TimedBackend.generate"],
+    "entropies": ["arena_trainers.lm.backends.sampling:_entropies"],
     "credit": [
         "arena_trainers.train.advantages:BatchCredit.records",
         "arena_trainers.train.advantages:BatchCredit.__call__",

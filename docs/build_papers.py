@@ -70,7 +70,7 @@ arena train agent-q --model tiny --prompt rules=false --prompt reply_format=bare
 
 The settings are those of the paper, or of its released code where the paper is silent, as far as the trainers support them. Tests
 train a tiny model with each, for three steps or one or two rounds. **None has run at full size here: no result of a paper
-is claimed.** Common differences:
+is claimed.** [Curves of a tiny model](self-play.md#curves-of-papers) show `advevo` and `epo`. Common differences:
 
 - Prompts are this project's, and an invalid reply ends the episode with the game's lowest return, less `penalty`.
 - Every start is played at least twice, papers of self-play once. This affects estimators that compare within a group.

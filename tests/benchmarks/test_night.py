@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 import night
 import night_page
 import night_runs
+import night_sections
 from comparing import read
 from gains import make_saved_start
 from night_settings import PROMPT, TRAINED
@@ -20,7 +21,9 @@ def cells():
 
 
 def test_the_page_is_that_of_its_cells():
-    assert (night.DOCS / "self-play.md").read_text() == night_page.page(cells())
+    assert (night.DOCS / "self-play.md").read_text() == night_page.page(
+        cells(), night_sections.sections(night.DOCS)
+    )
 
 
 def test_all_cells_of_the_file_count():

@@ -1,15 +1,20 @@
 """Credit within a turn, and the token columns of a batch."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_credit import (
+    SurpriseWarning,
     TurnBatch,
     by_token_entropy,
     by_value_differences,
     decayed_sums,
+    estimate,
+    surprise_z,
     surprises,
     trajectories,
     uniform_over_tokens,
@@ -170,3 +175,53 @@ def test_a_turn_without_tokens_has_no_token_credit():
 def test_parts_of_the_reward_are_columns():
     live = trajectories(TurnBatch(**ROWS, rewards={"judge": [1.0, 2.0, 3.0]}))
     assert live.column("rewards.judge").tolist() == [3, 2, 1]
+
+
+def sampled(rng, num_turns, spread, entropy_at=1.0, num_tokens=8):
+    """A batch whose tokens come from 64 policies, with entropies at another temperature.
+
+    Seven likely tokens, alike with a spread of 0, and e^12 others that have 2 % together.
+    """
+    log_count = np.array([0.0] * 7 + [12.0])
+    logits = spread * rng.normal(size=(64, 8))
+    logits[:, 7] = np.log(0.02 * np.exp(logits[:, :7]).sum(1)) - 12
+
+    def at(temperature):
+        """Probabilities of the eight kinds of tokens, and the logarithm of that of one token."""
+        weights = np.exp(logits / temperature + log_count)
+        chances = weights / weights.sum(1, keepdims=True)
+        return chances, np.log(chances) - log_count
+
+    chances, logs = at(1.0)
+    total = num_turns * num_tokens
+    policy = rng.integers(64, size=total)
+    token = (rng.random((total, 1)) > chances.cumsum(1)[policy]).sum(1)
+    other_chances, other_logs = at(entropy_at)
+    entropy = -(other_chances * other_logs).sum(1)
+    zeros = np.zeros(num_turns, int)
+    return TurnBatch(
+        rng.normal(size=num_turns),
+        episode=np.arange(num_turns),
+        num_tokens=zeros + num_tokens,
+        tokens={"logprob": logs[policy, token], "entropy": entropy[policy]},
+        **dict.fromkeys(("game", "seat", "turn", "group"), zeros),
+    )
+
+
+def test_surprise_of_another_temperature_is_warned_of_and_right_surprise_is_not():
+    """Probabilities are at temperature 0.7 where entropies are at 1, or the other way round."""
+    rng = np.random.default_rng(0)
+    for num_turns in (8, 32, 128, 1024):
+        for spread in (0.0, 1.0, 3.0, 8.0):
+            batches = [sampled(rng, num_turns, spread, num_tokens=1) for _ in range(20)]
+            assert max(abs(surprise_z(trajectories(b))) for b in batches) < 4
+    for spread in (1.0, 3.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SurpriseWarning)
+            right = estimate("control_variates", sampled(rng, 1024, spread))
+        assert abs(right.report.surprise_z) < 4
+        for entropy_at, sign in ((1 / 0.7, 1), (0.7, -1)):
+            batch = sampled(rng, 1024, spread, entropy_at)
+            with pytest.warns(SurpriseWarning, match="temperature"):
+                wrong = estimate("control_variates", batch)
+            assert sign * wrong.report.surprise_z > 5

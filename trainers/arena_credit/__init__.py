@@ -60,10 +60,12 @@ from arena_credit.pools import running_means as running_means
 from arena_credit.pools import unit_scale as unit_scale
 from arena_credit.pools import with_report as with_report
 from arena_credit.tokens import WITHIN_TURN as WITHIN_TURN
+from arena_credit.tokens import SurpriseWarning as SurpriseWarning
 from arena_credit.tokens import by_token_entropy as by_token_entropy
 from arena_credit.tokens import by_value_differences as by_value_differences
 from arena_credit.tokens import decayed_sums as decayed_sums
 from arena_credit.tokens import expected_squares as expected_squares
+from arena_credit.tokens import surprise_z as surprise_z
 from arena_credit.tokens import surprises as surprises
 from arena_credit.tokens import uniform_over_tokens as uniform_over_tokens
 from arena_credit.trajectories import Trajectories as Trajectories

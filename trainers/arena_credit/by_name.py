@@ -20,7 +20,12 @@ from arena_credit.pools import (
     check_selected,
     warn_of_flat_pools,
 )
-from arena_credit.tokens import NEEDED_WITHIN, WITHIN_TURN, credit_within
+from arena_credit.tokens import (
+    NEEDED_WITHIN,
+    WITHIN_TURN,
+    credit_within,
+    warn_of_surprise,
+)
 from arena_credit.trajectories import require, trajectories
 
 if TYPE_CHECKING:
@@ -80,6 +85,9 @@ def estimate(
     Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or
     of equal returns, or if one of two comparisons that an estimator adds is 0. The report
     tells which pools.
+
+    Warns with `SurpriseWarning` if the estimator used surprise whose mean is not 0, see
+    `surprise_z`.
 
     Args:
         name: name of the estimator (`estimator_names()` lists all), or the function.
@@ -145,6 +153,8 @@ def estimate(
         advantage = live.scatter(credited, per_token=True)
         check_finite_advantages(own_name, advantage)
     warn_of_flat_pools(own_name, result.report)
+    if result.report.surprise_z is not None:
+        warn_of_surprise(result.report.surprise_z)
     return result._replace(advantage=advantage)
 
 

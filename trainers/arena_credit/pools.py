@@ -161,6 +161,7 @@ def moments(
     num: int,
     ddof: int = 1,
     sizes: Floats | None = None,
+    counts: Ints | None = None,
 ) -> Moments:
     """Moments of the values of each pool.
 
@@ -171,6 +172,7 @@ def moments(
         ddof: 0 divides by the size, 1 by the size less 1.
         sizes: float64[V], sum of the absolute numbers that each value is the sum of
             (`sizes_to_go`); None for |values|. `beyond_rounding` takes their rms.
+        counts: int64[V], how often each value counts; None for once.
 
     Returns:
         float64[P] each; 0 for an empty pool.
@@ -178,16 +180,20 @@ def moments(
     >>> moments(np.array([5e6, 5e6 + 1]), np.array([0, 0]), 1).std  # float32 is off by 1/2
     array([0.])
     """
-    size = np.bincount(index, minlength=num)
-    mean = np.bincount(index, values, num) / np.maximum(size, 1)
+
+    def total(values: Floats) -> Floats:
+        return np.bincount(index, values if counts is None else counts * values, num)
+
+    size = np.bincount(index, counts, num).astype(np.int64)
+    mean = total(values) / np.maximum(size, 1)
     # corrects the rounding of the mean: else equal returns of 1e12 have a spread
-    mean += np.bincount(index, values - mean[index], num) / np.maximum(size, 1)
-    square = np.bincount(index, (values - mean[index]) ** 2, num)
+    mean += total(values - mean[index]) / np.maximum(size, 1)
+    square = total((values - mean[index]) ** 2)
     std = np.sqrt(square / np.maximum(size - ddof, 1))
     if sizes is None:
         whole = mean**2 + square / np.maximum(size, 1)
     else:
-        whole = np.bincount(index, sizes**2, num) / np.maximum(size, 1)
+        whole = total(sizes**2) / np.maximum(size, 1)
     return Moments(size, mean, beyond_rounding(std, np.sqrt(whole)))
 
 
@@ -285,6 +291,7 @@ class PoolReport:
         zeros: float64[P], share of the pool's turns with advantage 0.
         within: the report on smaller pools within these, such as strata, if the estimator
             adds a second comparison. Its zeros are those of the second comparison.
+        surprise_z: `arena_credit.surprise_z` of the batch, if the estimator used surprise.
     """
 
     names: tuple[str, ...]
@@ -294,6 +301,7 @@ class PoolReport:
     std: Floats
     zeros: Floats
     within: "PoolReport | None" = None
+    surprise_z: float | None = None
 
     def __len__(self) -> int:
         return len(self.size)

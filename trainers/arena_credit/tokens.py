@@ -5,6 +5,7 @@ gradient sums advantage times score over the tokens of a turn. These scores add 
 the score of the reply, so equal advantages of all tokens are the advantage of the turn.
 """
 
+import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -21,6 +22,10 @@ NEEDED_WITHIN: Mapping[str, tuple[str, ...]] = {
 WITHIN_TURN = tuple(NEEDED_WITHIN)
 MIN_CHANCE = 1e-9  # of all other tokens; a smaller one is rounding
 ROUNDED_LOG = 0.3  # nats; logits of 16 bits are rounded by as much
+RARE_LOG = 12.0  # nats, -log of the probability of a token that a batch need not hold
+LARGEST_Z = (
+    5.0  # of `surprise_z`; right columns exceed it in less than one of 100,000 batches
+)
 
 
 def credit_within(turns: Trajectories, advantage: Floats, within_turn: str) -> Floats:
@@ -77,11 +82,9 @@ def surprises(turns: Trajectories) -> Floats:
     array([[ 0.5],
            [-1. ]])
     """
-    tokens = turns.batch.tokens or {}
-    if not _has_surprise(turns):
+    if not has_surprise(turns):
         return np.zeros((len(turns.row), 0))
-    places = turns.token_row
-    logprob, entropy = tokens["logprob"][places], tokens["entropy"][places]
+    logprob, entropy = _columns(turns)
     for odd in np.flatnonzero(logprob > ROUNDED_LOG)[:1]:
         raise ValueError(
             f"want log-probabilities of at most 0 in tokens['logprob'], got {logprob[odd]:g}; "
@@ -121,22 +124,93 @@ def expected_squares(turns: Trajectories) -> Floats:
     >>> bool(np.isclose(square.item(), exact))
     True
     """
-    if not _has_surprise(turns):
+    if not has_surprise(turns):
         return np.zeros((len(turns.row), 0))
-    tokens, places = turns.batch.tokens or {}, turns.token_row
-    logprob, entropy = (
-        np.minimum(tokens["logprob"][places], 0.0),
-        tokens["entropy"][places],
+    return _sums_by_span(turns, _expected_squares(*_columns(turns)))
+
+
+def surprise_z(turns: Trajectories) -> float:
+    """How many standard errors the surprise of all tokens is away from its mean of 0.
+
+        z = S / √(max(Σ m², Σ e) + L |S| / 2),   S = Σ m
+
+    m is the surprise of a token, log π + H, and e what its square is expected to be, at least
+    (`expected_squares`). Σ e counts rare tokens whose probability a likely one tells. L |S| / 2,
+    with L = 12 nats, is for other rare tokens, of which the batch may hold none: tokens of
+    probability e^-L that explain S are all absent with probability e^(-S / L) = e^(-z² / 2). So
+    the probability of a large z is at most about that of a normal variable, in small batches too.
+
+    A large z says that `logprob` or `entropy` is not of the distribution that sampled. With
+    log-probabilities after a temperature below 1 and entropies before it, z is above 0.
+
+    Args:
+        turns: the turns that count.
+
+    Returns:
+        z; 0 without tokens or their columns, or where all surprise is 0.
+
+    >>> from arena_credit import TurnBatch, trajectories
+    >>> rows = dict(turn=[0] * 4, episode=range(4), **{k: [0] * 4 for k in ("game", "seat", "group")})
+    >>> tokens = {"logprob": np.log([0.5] * 4), "entropy": [np.log(4)] * 4}  # of two, and of four
+    >>> turns = TurnBatch(reward=[0] * 4, num_tokens=[1] * 4, tokens=tokens, **rows)
+    >>> round(surprise_z(trajectories(turns)), 2)  # 2.77 / √(1.92 + 6 · 2.77)
+    0.64
+    """
+    if not has_surprise(turns):
+        return 0.0
+    logprob, entropy = _columns(turns)
+    surprise = logprob + entropy
+    total = float(surprise.sum())
+    square = max(
+        float(surprise @ surprise), float(_expected_squares(logprob, entropy).sum())
     )
+    variance = square + RARE_LOG * abs(total) / 2
+    return total / variance**0.5 if variance > 0 else 0.0
+
+
+class SurpriseWarning(UserWarning):
+    """The surprise of the batch does not have mean 0, so `control_variates` is biased."""
+
+
+def warn_of_surprise(z: float) -> None:
+    """Warns with `SurpriseWarning` where `surprise_z` is above 5 or below -5.
+
+    The text has no numbers, so that Python shows it once.
+    """
+    if abs(z) <= LARGEST_Z:
+        return
+    relation = "likelier" if z > 0 else "less likely"
+    warnings.warn(
+        f"sampled tokens are {relation} than their entropies allow: the mean of logprob + entropy "
+        f"is more than {LARGEST_Z:g} standard errors from 0 (`report.surprise_z`), which biases "
+        "the credit; probably one of them is not of the distribution that sampled, such as "
+        "entropies before the temperature and log-probabilities after it, or episodes were "
+        "dropped by their return; pass both columns after temperature, top-k, top-p and "
+        "min-p, or set surprise=False",
+        SurpriseWarning,
+        stacklevel=3,
+    )
+
+
+def _columns(turns: Trajectories) -> tuple[Floats, Floats]:
+    """The log-probabilities and entropies of the tokens of all turns that count."""
+    tokens, places = turns.batch.tokens or {}, turns.token_row
+    return tokens["logprob"][places], tokens["entropy"][places]
+
+
+def _expected_squares(logprob: Floats, entropy: Floats) -> Floats:
+    """`expected_squares` of each token."""
+    logprob = np.minimum(logprob, 0.0)
     chance = np.exp(logprob)
     # p = 1 leaves no other token; rounding may leave a little of H, which is no surprise
     others = np.maximum(1 - chance, MIN_CHANCE)
     mean = np.maximum(entropy + chance * logprob, 0.0) / others
     square = chance * (logprob + entropy) ** 2 + others * (entropy - mean) ** 2
-    return _sums_by_span(turns, np.where(others > MIN_CHANCE, square, 0.0))
+    return np.where(others > MIN_CHANCE, square, 0.0)
 
 
-def _has_surprise(turns: Trajectories) -> bool:
+def has_surprise(turns: Trajectories) -> bool:
+    """Whether the batch has what `surprises` reads."""
     names = (turns.batch.tokens or {}).keys()
     return turns.batch.num_tokens is not None and {"logprob", "entropy"} <= names
 

@@ -41,3 +41,18 @@ def test_no_pass_exceeds_the_bound_nor_scores_prompts(policy):
     assert len(shapes) == 3
     assert all(rows * width <= 8 for rows, width, _ in shapes)
     assert max(scores for *_, scores in shapes) == 3
+
+
+def test_a_frozen_head_gets_contiguous_states(policy):
+    """PyTorch copies a frozen matrix once for each row of a slice that is not contiguous."""
+    head = policy.model.get_output_embeddings()
+    seen = []
+    head.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    trained = scored(policy)
+    policy.model.requires_grad_(False)
+    frozen = scored(policy)
+    torch.testing.assert_close(torch.tensor(frozen), torch.tensor(trained))
+    sliced, selected = seen
+    assert selected.shape == sliced.shape
+    assert selected.is_contiguous()
+    assert not sliced.is_contiguous()

@@ -1,6 +1,7 @@
 """What is logged of play and credit, by hand."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -137,9 +138,11 @@ def test_where_nothing_is_credited_no_game_has_a_share():
 
 def test_the_table_explains_every_metric_and_no_other():
     explained = set(re.findall(r"^\| `([^`]+)`", metrics.__doc__, flags=re.M))
+    tokens = {"logprob": np.full(10, -1.0), "entropy": np.ones(10)}
+    credit = estimate("control_variates", replace(TURNS, tokens=tokens))
     found = {
         re.sub("player_[01]", "player_<i>", re.sub("kuhn|nim", "<game>", name))
-        for name in logged(estimate("mars", TURNS), seats=[("self", "x"), BOTH, BOTH])
+        for name in logged(credit, seats=[("self", "x"), BOTH, BOTH])
     }
     found = {name.replace("against/x", "against/<opponent>") for name in found}
     found = {re.sub("invalid/.*", "invalid/<reason>", name) for name in found}

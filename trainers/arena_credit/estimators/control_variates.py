@@ -1,6 +1,7 @@
 """`control_variates`: a baseline from other episodes, less the surprise of other turns."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,12 @@ from arena_credit.pools import (
     return_moments,
     with_report,
 )
-from arena_credit.tokens import expected_squares, surprises
+from arena_credit.tokens import (
+    expected_squares,
+    has_surprise,
+    surprise_z,
+    surprises,
+)
 from arena_credit.trajectories import (
     Trajectories,
     discounted_sums,
@@ -90,7 +96,8 @@ def control_variates(
     `docs/credit/surprise.md` has all equations.
 
     Without the token columns `logprob` and `entropy`, m is 0 and the baseline remains. A third
-    token column `span`, 0 for reasoning and 1 for the answer, gives each its own slope.
+    token column `span`, 0 for reasoning and 1 for the answer, gives each its own slope. Where the
+    surprise of the batch does not have mean 0, `SurpriseWarning` says so (`surprise_z`).
 
     With `action_values`, a critic's Q(s, a) - V(s) is a further column beside the surprise. Its
     mean is 0 where V(s) = Σ π(a | s) Q(s, a), however wrong Q is: with `critic: exact`, `features`
@@ -142,7 +149,11 @@ def control_variates(
     to_go = returns_to_go(turns, turns.column("reward"), discount)
     stats = return_moments(turns, pools, to_go, discount=discount)
     choices = choices_of(turns, surprise=surprise, action_values=action_values)
-    return with_report(advantages(turns, choices, discount), pools, stats)
+    credit = with_report(advantages(turns, choices, discount), pools, stats)
+    if not (surprise and has_surprise(turns)):
+        return credit
+    report = replace(credit.report, surprise_z=surprise_z(turns))
+    return credit._replace(report=report)
 
 
 class Choices(NamedTuple):
@@ -266,18 +277,20 @@ def _of_game(
     the slopes found.
     """
     seats = _seats(turns, rows, choices, discount)
+    spans: list[dict[int, _Spans]] = [{} for _ in seats]
     fitted: list[_TurnSlopes | None] = [None] * len(seats)
     if choices.values.shape[1] > 0:
+        spans = [_spans(seats, i) for i in range(len(seats))]
         plain: list[_Sums | None] = [_plain_sums(seat) for seat in seats]
         fitted = [
-            _backward(seat, _columns(seats, i, plain), None, discount, shrinkage)[0]
+            _turn_slopes(seat, _columns(seats, i, plain, spans[i]), discount, shrinkage)
             for i, seat in enumerate(seats)
         ]
     sums = [_sums(seat, slopes) for seat, slopes in zip(seats, fitted, strict=True)]
     advantage = np.zeros(len(rows))
     for i, seat in enumerate(seats):
-        columns = _columns(seats, i, sums)
-        _, residuals, values = _backward(seat, columns, fitted[i], discount, shrinkage)
+        columns = _columns(seats, i, sums, spans[i])
+        residuals, values = _residuals(seat, columns, fitted[i], discount, shrinkage)
         order = seat.layout.rows
         fold = seat.fold[order]
         level = levels(values, seat.layout, seat.tree[order], fold)
@@ -318,6 +331,7 @@ def _seats(
         surprise = choices.values[places]
         surprise = surprise / np.where(choices.in_rewards, unit, 1.0)
         total = discounted_sums(scaled, left, 1.0)
+        to_go = total if discount == 1 else discounted_sums(scaled, left, discount)
         earlier = (whole[first] - whole) / unit
         tree_rank = rank[tree[places]]
         fold = tree_rank % num_folds
@@ -331,7 +345,7 @@ def _seats(
                 turn=turn[places],
                 tree=tree_rank,
                 fold=fold,
-                to_go=discounted_sums(scaled, left, discount),
+                to_go=to_go,
                 paid=total[first] - total,
                 tolerance=(ROUNDED * (earlier + whole / unit)) ** 2,
                 unit=unit,
@@ -395,10 +409,39 @@ class _SurpriseColumns(NamedTuple):
     square: list[Floats]
 
 
+class _Spans(NamedTuple):
+    """Places among the rows of another seat, int64[N] of each row of a seat.
+
+    begin: where the other seat's turns of the play begin. here: where they reach the turn of the
+    row. end: where they end.
+    """
+
+    begin: Ints
+    here: Ints
+    end: Ints
+
+
+def _spans(seats: Sequence[_Seat], index: int) -> dict[int, _Spans]:
+    """The spans of one seat's rows among those of each other seat, by its index."""
+    seat, spans = seats[index], {}
+    for i, other in enumerate(seats):
+        if i != index:
+            stride = max(seat.num_turns, other.num_turns) + 1
+            places, plays = other.play * stride + other.turn, seat.play * stride
+            turns = (0, seat.turn, stride)
+            spans[i] = _Spans(
+                *(np.searchsorted(places, plays + turn) for turn in turns)
+            )
+    return spans
+
+
 def _columns(
-    seats: Sequence[_Seat], index: int, sums: Sequence[_Sums | None]
+    seats: Sequence[_Seat],
+    index: int,
+    sums: Sequence[_Sums | None],
+    spans: Mapping[int, _Spans],
 ) -> _SurpriseColumns:
-    """The columns of one seat."""
+    """The columns of one seat, with its spans among the rows of each other seat."""
     seat, mine = seats[index], sums[index]
     if mine is None:
         return _SurpriseColumns([], [], [], [], [])
@@ -408,17 +451,10 @@ def _columns(
     others: list[Floats] = []
     expected: list[Floats] = []
     by_turn = [[mine.num_slopes[:, :-1]], [mine.square[:, :-1]]]
-    for i, other in enumerate(seats):
-        sum_of_other = sums[i]
-        if i == index or sum_of_other is None:
+    for i, (begin, here, end) in spans.items():
+        other, sum_of_other = seats[i], sums[i]
+        if sum_of_other is None:
             continue
-        # where a play's turns begin, reach this turn, and end, among the rows of the other
-        span = max(seat.num_turns, other.num_turns) + 1
-        places = other.play * span + other.turn
-        begin, here, end = (
-            np.searchsorted(places, seat.play * span + turn)
-            for turn in (0, seat.turn, span)
-        )
         for columns, total in (
             (others, sum_of_other.total),
             (expected, sum_of_other.expected),
@@ -445,77 +481,88 @@ def _before_and_after(columns: list[Floats]) -> list[Floats]:
     return [np.sum(columns[side::2], axis=0) for side in (0, 1)]
 
 
-def _backward(
+def _turn_slopes(
+    seat: _Seat, sums: _SurpriseColumns, discount: float, shrinkage: Shrinkage
+) -> _TurnSlopes:
+    """The first pass: fits the slopes of a seat's turns, the last turn first.
+
+    Args:
+        seat: its rows.
+        sums: columns of its regressions.
+        discount: γ.
+        shrinkage: how much evidence a slope needs.
+    """
+    layout, threshold = seat.layout, shrinkage.threshold
+    shape = (seat.num_folds, seat.num_turns, seat.surprise.shape[1])
+    raw = Slopes(np.zeros(shape), np.full(shape, np.inf), np.zeros(shape, bool))
+    later = np.zeros((seat.num_folds, int(seat.trajectory[-1]) + 1))
+    slopes_before = np.zeros(seat.num_folds)
+    for block, turn in zip(layout.blocks[::-1], layout.numbers[::-1], strict=True):
+        trajectory = seat.trajectory[block.rows]
+        after = later[:, trajectory]
+        value = seat.to_go[block.rows] - after
+        columns = _of_block(seat, block, int(turn), sums)
+        here = slopes_of(fit(value, columns, block, shrinkage, slopes_before))
+        for column, entry in zip(raw, here, strict=True):
+            column[:, turn] = entry
+        if turn == layout.numbers[0]:
+            break  # no turn comes before it
+        mean, spread = common_slope(raw.after(int(turn)), threshold)
+        slope, share = shrunk(here, mean, spread, threshold)
+        slopes_before = slopes_before + share.sum(-1)
+        later[:, trajectory] = discount * (after + slope @ seat.surprise[block.rows].T)
+    mean, spread = common_slope(raw, threshold)
+    slope, share = shrunk(raw, mean[:, None], spread[:, None], threshold)
+    return _TurnSlopes(slope, share, mean, spread)
+
+
+def _residuals(
     seat: _Seat,
     sums: _SurpriseColumns,
     fitted: _TurnSlopes | None,
     discount: float,
     shrinkage: Shrinkage,
-) -> tuple[_TurnSlopes | None, Floats, Floats]:
-    """Fits the slopes of a seat's turns, the last turn first.
+) -> tuple[Floats, Floats]:
+    """The second pass, with the slopes of the first; the only one without surprise.
 
     Args:
         seat: its rows.
         sums: columns of its regressions.
-        fitted: the slopes of the first pass, in the second.
+        fitted: the slopes of the first pass; None without surprise.
         discount: γ.
         shrinkage: how much evidence a slope needs.
 
     Returns:
-        The slopes by turn. Then, float64[K, N] in the order of the layout: the return-to-go
-        less what later surprise, payments and other seats explain; and that less what the
-        turn's own surprise explains, as others see it. The first pass is for slopes alone.
+        float64[K, N] in the order of the layout: the return-to-go less what later surprise,
+        payments and other seats explain; and that less what the turn's own surprise explains,
+        as others see it.
     """
-    layout, num_folds, num_choices = seat.layout, seat.num_folds, seat.surprise.shape[1]
-    shape = (num_folds, seat.num_turns, num_choices)
-    raw = Slopes(np.zeros(shape), np.full(shape, np.inf), np.zeros(shape, bool))
+    layout, num_folds = seat.layout, seat.num_folds
     later = np.zeros((num_folds, int(seat.trajectory[-1]) + 1))
     slopes_before = np.zeros(num_folds)
-    predicts = fitted is not None or num_choices == 0
-    residuals, values = np.zeros((2, num_folds, len(seat.turn) * predicts))
+    residuals, values = np.zeros((2, num_folds, len(seat.turn)))
     surprise, square = seat.surprise[layout.rows], seat.square[layout.rows]
     if fitted is not None:
         of_groups = GroupSlopes(surprise, square, layout, shrinkage)
     for block, turn in zip(layout.blocks[::-1], layout.numbers[::-1], strict=True):
         trajectory = seat.trajectory[block.rows]
-        value = seat.to_go[block.rows] - later[:, trajectory]
-        model = fit(
-            value,
-            _of_block(seat, block, int(turn), sums),
-            block,
-            shrinkage,
-            slopes_before,
+        after = later[:, trajectory]
+        value = seat.to_go[block.rows] - after
+        columns = _of_block(seat, block, int(turn), sums)
+        model = fit(value, columns, block, shrinkage, slopes_before)
+        residual = value - predict(model)
+        residuals[:, block.places] = values[:, block.places] = residual
+        if fitted is None:
+            continue
+        slope, share = shrunk(
+            slopes_of(model), fitted.mean, fitted.spread, shrinkage.threshold
         )
-        residual = value - predict(model) if predicts else value
-        explained = np.zeros_like(value)
-        if num_choices > 0:
-            here = slopes_of(model)
-            for column, entry in zip(raw, here, strict=True):
-                column[:, turn] = entry
-            if fitted is None:
-                later_turns = slice(turn + 1, None)
-                after = Slopes(
-                    raw.value[:, later_turns],
-                    raw.variance[:, later_turns],
-                    raw.known[:, later_turns],
-                )
-                mean, spread = common_slope(after, shrinkage.threshold)
-            else:
-                mean, spread = fitted.mean, fitted.spread
-            slope, share = shrunk(here, mean, spread, shrinkage.threshold)
-            slopes_before = slopes_before + share.sum(-1)
-            explained = slope @ surprise[block.places].T
-            if fitted is not None:
-                explained += of_groups.explain(residual - explained, block)
-            later[:, trajectory] = discount * (later[:, trajectory] + explained)
-        if predicts:
-            residuals[:, block.places] = residual
-            values[:, block.places] = residual - explained
-    if num_choices == 0:
-        return None, residuals, values
-    mean, spread = common_slope(raw, shrinkage.threshold)
-    slope, share = shrunk(raw, mean[:, None], spread[:, None], shrinkage.threshold)
-    return _TurnSlopes(slope, share, mean, spread), residuals, values
+        slopes_before = slopes_before + share.sum(-1)
+        explained = slope @ surprise[block.places].T
+        explained += of_groups.explain(residual - explained, block)
+        later[:, trajectory] = discount * (after + explained)
+        values[:, block.places] -= explained
+    return residuals, values
 
 
 def _of_block(
@@ -546,7 +593,7 @@ def _of_block(
         values[:, place] = of_surprise[i]
         inside[:, place] = sums.num_slopes[i][:, turn]
         tolerance[:, place] *= sums.square[i][:, turn]
-        expected = np.broadcast_to(sums.expected[i][:, rows], block.training.shape)
+        expected = sums.expected[i][:, rows]
         squares[:, place] = np.einsum("kn,kn->k", block.training, expected)
     return Columns(
         values=values,

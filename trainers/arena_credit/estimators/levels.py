@@ -124,14 +124,19 @@ def _variances(by_turn: _Squares) -> Variances:
     spread = (share * (by_turn.mean - overall) ** 2).sum(1)
     # where one group, or no pair in a group, cannot tell them apart they count as equal
     pairless = (freedom.sum(1) == 0)[:, None]
-    within = np.where(pairless, _median(square_between, groups)[:, None] / 2, within)
+    if pairless.any():
+        half = _median(square_between, groups)[:, None] / 2
+        within = np.where(pairless, half, within)
     within = np.maximum(within, FLAT * (error + spread)[:, None] + 1 / HUGE)
     between = np.where(pairless | (groups.sum(1) == 0)[:, None], within, between)
     # one row or none shows no variance: as much as in the other turns, not 0. Else the weight
     # of a turn that only the own episode has would drown all others in `_seat_means`
     unseen = by_turn.size < 2
-    within = np.where(unseen, _median(within, by_turn.size)[:, None], within)
-    between = np.where(unseen, _median(between, by_turn.size)[:, None], between)
+    if unseen.any():
+        within, between = (
+            np.where(unseen, _median(part, by_turn.size)[:, None], part)
+            for part in (within, between)
+        )
     of_mean = within / np.maximum(by_turn.size, 1)
     of_mean += between / np.maximum(by_turn.groups, 1)
     _, _, of_turns = mean_and_spread(by_turn.mean, of_mean, by_turn.size > 0)

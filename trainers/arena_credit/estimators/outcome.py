@@ -1002,13 +1002,10 @@ def hapo(
     pools = pools_by(turns, pool, whole=True)
     reward = turns.column("reward")
     returns = returns_to_go(turns, reward)[turns.first][turns.index]
-    of_tokens, num = np.repeat(pools.of, num_tokens), len(pools.key)
-    stats = moments(np.repeat(returns, num_tokens), of_tokens, num, ddof=0)
     sizes = sizes_to_go(turns, reward)[turns.first][turns.index]
-    whole = np.bincount(pools.of, num_tokens * sizes**2, num) / np.maximum(
-        stats.size, 1
+    stats = moments(
+        returns, pools.of, len(pools.key), ddof=0, sizes=sizes, counts=num_tokens
     )
-    stats = stats._replace(std=beyond_rounding(stats.std, np.sqrt(whole)))
     relative = (returns - stats.mean[pools.of]) * unit_scale(stats.std, eps)[pools.of]
     far = np.bincount(pools.of, np.abs(relative) >= SMOOTH, len(pools.key)) > 0
     whole = episode(turns, pool=pool, eps=eps).advantage
@@ -1031,19 +1028,21 @@ def _surprise(
 ) -> Floats:
     """float64[L]: values minus a quantile of their pool, scaled to [-1, 1]."""
     pool_of, num = _token_pools(turns, names)
+    # pool by pool, so that what a pool has in common is repeated and not looked up
     order = np.argsort(pool_of, kind="stable")
+    ranked = values[order]
     size = np.bincount(pool_of, minlength=num)
     starts = np.cumsum(size) - size
     pivot = np.empty(num)
-    for i, part in enumerate(np.split(values[order], starts[1:])[:num]):
+    for i, part in enumerate(np.split(ranked, starts[1:])[:num]):
         nearest = round(quantile * (len(part) - 1))
         pivot[i] = np.partition(part, nearest)[nearest]
-    relative = values - pivot[pool_of]
-    ranked = relative[order]
-    high = np.maximum.reduceat(ranked, starts)[pool_of]
-    low = np.minimum.reduceat(ranked, starts)[pool_of]
-    span = np.where(relative > 0, high, -low)
-    share: Floats = np.divide(
-        relative, span, out=np.zeros_like(relative), where=span > 0
-    )
+    ranked -= np.repeat(pivot, size)
+    high = np.repeat(np.maximum.reduceat(ranked, starts), size)
+    low = np.repeat(np.minimum.reduceat(ranked, starts), size)
+    span = np.where(ranked > 0, high, -low)
+    np.divide(ranked, span, out=ranked, where=span > 0)
+    ranked[span <= 0] = 0.0
+    share = np.empty_like(ranked)
+    share[order] = ranked
     return share

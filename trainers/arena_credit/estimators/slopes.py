@@ -213,9 +213,10 @@ def fit(
     k = columns.values.shape[1]
     num, size = block.num, block.size
     within_freedom = num - block.num_groups
-    both = np.concatenate([columns.values, values[:, None]], axis=1)
-    both *= block.training[:, None]
-    squares = np.einsum("kcn,kcn->kc", both, both)
+    both = np.empty((len(values), k + 1, values.shape[1]))
+    np.multiply(columns.values, block.training[:, None], out=both[:, :k])
+    np.multiply(values, block.training, out=both[:, k])
+    squares = np.einsum("kcn,kcn->kc", both[:, :k], both[:, :k])
     sums = np.add.reduceat(both, block.starts, axis=-1)
     mean = sums / np.maximum(size, 1)[:, None]
     centre = sums.sum(-1) / np.maximum(num, 1)[:, None]
@@ -232,7 +233,7 @@ def fit(
     freedom = np.where(between > 0, num - 1, within_freedom)
     # of the rows within + √λ (mean of the group - mean): those within a group add up to 0
     products += between[:, None, None] * products_between
-    _add_ridge(products, columns, centre[:, :k], squares[:, :k], num)
+    _add_ridge(products, columns, centre[:, :k], squares, num)
     room = np.floor((freedom - slopes_before) / shrinkage.rows)
     directions, coordinates, usable, unexplained = _eliminate(
         products, columns.tolerance, room
@@ -337,6 +338,13 @@ class Slopes(NamedTuple):
     value: Floats
     variance: Floats
     known: Bools
+
+    def after(self, turn: int) -> "Slopes":
+        """Of the turns behind a turn; axis 1 has the turns."""
+        later = slice(turn + 1, None)
+        return Slopes(
+            self.value[:, later], self.variance[:, later], self.known[:, later]
+        )
 
 
 def slopes_of(model: Regression) -> Slopes:

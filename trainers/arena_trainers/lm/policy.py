@@ -290,7 +290,7 @@ class LMPolicy:
         context gets none, for the reason `"context_length"`.
         """
         limits = [self._max_reply_tokens(ids) for ids in prompts]
-        replies: list[Reply] = [Reply("", instead="context_length") for _ in prompts]
+        replies: dict[int, Reply] = {}
         for limit in sorted({limit for limit in limits if limit > 0}):
             places = [i for i in range(len(prompts)) if limits[i] == limit]
             generated = self.backend.generate(
@@ -306,7 +306,10 @@ class LMPolicy:
                     logprobs=generated.logprobs[row],
                     entropies=None if entropies is None else entropies[row],
                 )
-        return replies
+        return [
+            replies[i] if i in replies else Reply("", instead="context_length")
+            for i in range(len(prompts))
+        ]
 
     def _max_reply_tokens(self, prompt_ids: Sequence[int]) -> int:
         """Most tokens of a reply to a prompt; below 1 if the prompt fills the context."""

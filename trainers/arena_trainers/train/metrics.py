@@ -11,6 +11,7 @@
 | `arena/<game>/player_<i>/zero_advantages` | turns with advantage 0 / turns | below 0.9 |
 | `arena/<game>/player_<i>/pool_size` | mean number of values in a pool | at least 4 |
 | `arena/<game>/player_<i>/flat_pools` | pools with no advantage but 0 / pools | below 0.5 |
+| `arena/surprise_z` | mean surprise of the tokens / its standard error (`arena_credit.surprise_z`), with `control_variates` | -3 to 3; beyond 5 it warns |
 | `arena/<game>/against/<opponent>/return` | mean return of the seats that learn | rises |
 | `arena/<game>/gradient_share` | Σ abs(wₜ Aₜ), game / all games | the game's share of the weights |
 | `arena/<game>/episode_share` | episodes of the game / episodes | as its weight or the curriculum says |
@@ -220,6 +221,8 @@ def metrics(
     if turns.parent is None:
         values_by_name["arena/flat_groups"] = float(flat_groups(turns).mean())
     values_by_name["arena/rows"] = float(turns.is_unselected.sum())
+    if result.report.surprise_z is not None:
+        values_by_name["arena/surprise_z"] = result.report.surprise_z
     if turns.num_tokens is not None:
         values_by_name["arena/reply_tokens"] = float(turns.num_tokens.mean())
     return values_by_name

@@ -5,7 +5,7 @@ This module imports neither TRL nor torch.
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,31 @@ from arena_trainers.train.settings import SelfPlay
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+
+class RepeatedRows:
+    """A data set that reads a row once where a batch has it several times, as the starts of groups.
+
+    Args:
+        dataset: has the rows.
+
+    >>> from datasets import Dataset
+    >>> starts = RepeatedRows(Dataset.from_dict({"seed": [5, 7]}))
+    >>> starts.__getitems__([1, 1, 0])
+    [{'seed': 7}, {'seed': 7}, {'seed': 5}]
+    """
+
+    def __init__(self, dataset: "Dataset") -> None:
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
+        """The rows of a batch, as torch's data loader asks for them."""
+        distinct = [*dict.fromkeys(indices)]
+        rows = dict(zip(distinct, self.dataset.__getitems__(distinct), strict=True))
+        return [rows[index].copy() for index in indices]
 
 
 def episode_starts(args: SelfPlay, weights: Sequence[float]) -> "Dataset":

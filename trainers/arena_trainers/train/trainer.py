@@ -23,7 +23,8 @@ interface:
 | `create_model_card` | overridden: writes none |
 | `save_model` | overridden: also writes `arena_prompt.json`, and whole models of learners |
 | `train` | overridden: resumes from whole checkpoints only, and starts the clock |
-| `get_train_dataloader` | overridden: accelerate leaves the starts where they are |
+| `get_train_dataloader` | overridden: each start of a batch is read once, and accelerate leaves it where it is |
+| `train_dataset` | replaced while the data loader is built |
 | `get_batch_samples` | overridden: reads the starts of the next batches ahead, for `asynchronous` |
 | `training_step`, `log` | overridden: time, and weights that are held until the backward pass is over |
 | `_compute_loss` | overridden: notes its inputs for the next row, and adds the terms of `losses` and the loss of values |
@@ -112,7 +113,7 @@ from arena_trainers.train.score.reference_model import (
 )
 from arena_trainers.train.score.sharding import ShardedWeights
 from arena_trainers.train.score.tensors import row_tensors
-from arena_trainers.train.starts import episode_starts
+from arena_trainers.train.starts import RepeatedRows, episode_starts
 from arena_trainers.train.tasks import Tasks
 from arena_trainers.train.together import check_together
 from arena_trainers.train.whole_checkpoints import whole_checkpoint
@@ -465,8 +466,14 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         return super().get_batch_samples(epoch_iterator, num_batches, device)
 
     def get_train_dataloader(self) -> Any:
-        """TRL's, without a search for tensors in the starts, which have none."""
-        loader = super().get_train_dataloader()
+        """TRL's; each start is read once, and not searched for tensors, as it has none."""
+        starts = self.train_dataset
+        if isinstance(starts, Dataset):  # not a stream
+            self.train_dataset = RepeatedRows(starts)  # type: ignore[assignment] # read as one
+        try:
+            loader = super().get_train_dataloader()
+        finally:
+            self.train_dataset = starts
         loader.device = None
         return loader
 

@@ -34,7 +34,7 @@ def forward_with_cache(
 ) -> Any:
     """The model's output for the last tokens of rows; logits of the very last ones alone."""
     width = ids.shape[1]
-    inputs: dict[str, Any] = dict(last_logits(model, num_logits))
+    inputs: dict[str, Any] = dict(last_logits(model, num_logits, width))
     if cache is not None:
         inputs[str(cache_argument(model))] = cache
     return model(

@@ -53,9 +53,25 @@ def positions(model: "PreTrainedModel", mask: torch.Tensor) -> dict[str, torch.T
     return {"position_ids": (mask.cumsum(dim=1) - 1).clamp(min=0)}
 
 
-def last_logits(model: "PreTrainedModel", num: int) -> dict[str, int]:
-    """The argument for logits of the last positions alone; none if the model takes none."""
-    return {"logits_to_keep": num} if accepts_argument(model, "logits_to_keep") else {}
+def last_logits(
+    model: "PreTrainedModel", num: int, width: int
+) -> dict[str, int | torch.Tensor]:
+    """The argument for logits of the last positions alone; none if the model takes none.
+
+    Args:
+        model: a causal language model, with adapters or without.
+        num: positions.
+        width: tokens of a row of the forward pass.
+    """
+    if not accepts_argument(model, "logits_to_keep"):
+        return {}
+    head: torch.nn.Module | None = without_adapters(model).get_output_embeddings()
+    weight = getattr(head, "weight", None)
+    if weight is None or weight.requires_grad or weight.device.type != "cpu":
+        return {"logits_to_keep": num}
+    # A number makes the model slice its states. On a CPU, PyTorch multiplies a slice by a frozen matrix
+    # with one copy of the matrix for each row (SmolLM2's takes 57 MB), but not selected states.
+    return {"logits_to_keep": torch.arange(max(width - num, 0), width)}
 
 
 def accepts_argument(model: "PreTrainedModel", name: str) -> bool:

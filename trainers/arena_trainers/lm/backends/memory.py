@@ -83,10 +83,13 @@ class GenerationLimits(NamedTuple):
     Attributes:
         max_tokens: most tokens of a batch, prompts and replies, and of a forward pass.
         max_kept: most tokens whose keys and values are kept for later batches.
+        sampled: tokens of keys and values that take the memory of drawing one row's next token from
+            the vocabulary.
     """
 
     max_tokens: int
     max_kept: int
+    sampled: int
 
     @classmethod
     def of(cls, model: "PreTrainedModel", device: torch.device) -> "GenerationLimits":
@@ -101,13 +104,8 @@ class GenerationLimits(NamedTuple):
         return cls(
             max_tokens=tokens_that_fit(free, max(cached, activations)),
             max_kept=tokens_that_fit(free, cached),
+            sampled=-(-FLOAT * SAMPLER_COPIES * int(config.vocab_size) // cached),
         )
-
-
-def sampled_tokens(config: "PreTrainedConfig") -> int:
-    """Cached tokens that take the memory of drawing one row's next token from the vocabulary."""
-    size = cached_bytes_per_token(config)
-    return -(-FLOAT * SAMPLER_COPIES * int(config.vocab_size) // size)
 
 
 def cached_bytes_per_token(config: "PreTrainedConfig") -> int:
@@ -160,12 +158,16 @@ def chunks_by_length(
     >>> chunks_by_length([3, 1, 1], [1, 1, 1], max_tokens=4)
     [[1, 2], [0]]
     """
-    chunks: list[list[int]] = [[]]
-    prompt = reply = 0
-    for i in sorted(
+    order = sorted(
         range(len(prompts)),
         key=lambda i: (prompts[i] if alike else 0, prompts[i] + replies[i]),
-    ):
+    )
+    width = max(prompts, default=0) + max(replies, default=0)
+    if not alike and len(prompts) * width <= max_tokens:
+        return [order]
+    chunks: list[list[int]] = [[]]
+    prompt = reply = 0
+    for i in order:
         shared_prompt = prompt
         prompt, reply = max(prompt, prompts[i]), max(reply, replies[i])
         is_full = (len(chunks[-1]) + 1) * (prompt + reply) > max_tokens

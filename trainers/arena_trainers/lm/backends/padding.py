@@ -9,6 +9,19 @@ import torch
 from numpy.typing import NDArray
 
 
+def distinct_lists(
+    lists: Sequence[Sequence[int]],
+) -> tuple[list[tuple[int, ...]], NDArray[np.int64]]:
+    """The distinct lists, and int64[B], which of them each list is.
+
+    >>> distinct_lists([[7, 8], [5], [7, 8]])
+    ([(7, 8), (5,)], array([0, 1, 0]))
+    """
+    places: dict[tuple[int, ...], int] = {}
+    numbers = [places.setdefault(tuple(entries), len(places)) for entries in lists]
+    return [*places], np.array(numbers)
+
+
 def left_padded(
     rows: Sequence[Sequence[int]], pad_id: int, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -120,11 +120,8 @@ class SeededSampler(LogitsProcessor):
             places = torch.arange(len(tokens), device=tokens.device)
             self._occurring[places if rows is None else rows, tokens[:, 0]] = True
         if self.sampling.with_entropy:
-            # H = log Z - mean logit, without a logarithm of each probability
-            finite = logits.clamp(min=-1e30)  # as 0 times minus infinity is NaN
             mass, whole = (shares, 1.0) if is_cut else (weights, total[:, 0])
-            mean = torch.linalg.vecdot(mass, finite) / whole
-            entropies = (norm[:, 0] - mean).clamp_(min=0.0)
+            entropies = _entropies(logits, norm[:, 0], mass, whole)
             self.entropies.append(self._of_all(entropies, rows))
         return tokens
 
@@ -167,6 +164,26 @@ class SeededSampler(LogitsProcessor):
         penalized = torch.where(logits > 0, logits / penalty, logits * penalty)
         occurring = self._occurring if rows is None else self._occurring[rows]
         return torch.where(occurring, penalized, logits)
+
+
+def _entropies(
+    logits: torch.Tensor,
+    norm: torch.Tensor,
+    mass: torch.Tensor,
+    whole: torch.Tensor | float,
+) -> torch.Tensor:
+    """float32[N]: H = log Z - mean logit, without a logarithm of each probability.
+
+    Args:
+        logits: float32[N, V].
+        norm: float32[N], log Z.
+        mass: float32[N, V], in proportion to the probabilities.
+        whole: float32[N], the sum of each row's mass.
+    """
+    finite = logits.clamp(min=-1e30)  # as 0 times minus infinity is NaN
+    mean = torch.linalg.vecdot(mass, finite) / whole
+    entropies: torch.Tensor = (norm - mean).clamp_(min=0.0)
+    return entropies
 
 
 BLOCK = 256  # tokens; about the square root of a vocabulary

@@ -103,7 +103,7 @@ def _last_logits(
     output: Any = model(
         input_ids=input_ids,
         attention_mask=attention_mask,
-        **last_logits(model, num),
+        **last_logits(model, num, input_ids.shape[1]),
         **positions(model, attention_mask),
     )
     logits: torch.Tensor = output.logits[:, -num:]

@@ -33,10 +33,9 @@ from arena_trainers.lm.backends.key_values import ROOM, KeyValueShape
 from arena_trainers.lm.backends.memory import (
     GenerationLimits,
     chunks_by_length,
-    sampled_tokens,
 )
 from arena_trainers.lm.backends.open_rows import EndedReply, generate_replies
-from arena_trainers.lm.backends.padding import left_padded
+from arena_trainers.lm.backends.padding import distinct_lists, left_padded
 from arena_trainers.lm.backends.prefixes import (
     CachedText,
     PrefixStore,
@@ -96,7 +95,6 @@ class TransformersBackend:
         """Frees what is kept between the turns of episodes."""
         self._limits = self._store = None
 
-    @torch.no_grad()
     def generate(
         self,
         prompt_ids: Prompts,
@@ -113,7 +111,8 @@ class TransformersBackend:
             on_step: called at each step with the distributions of all rows, which then are
                 one batch.
         """
-        with self.context() as model, evaluating(model):
+        # The context may change weights, whose versions inference mode would not count.
+        with self.context() as model, evaluating(model), torch.inference_mode():
             if on_step is not None:
                 chunks = [list(range(len(prompt_ids)))]
             else:
@@ -141,10 +140,10 @@ class TransformersBackend:
         """The prompts in batches that memory holds; without padding if the model reads it."""
         if self._limits is None:
             self._limits = GenerationLimits.of(model, model.device)
-        sampled = sampled_tokens(model.config.get_text_config())
+        num_new = sampling.max_new_tokens + self._limits.sampled
         return chunks_by_length(
             [len(ids) for ids in prompt_ids],
-            [sampling.max_new_tokens + sampled] * len(prompt_ids),
+            [num_new] * len(prompt_ids),
             self._limits.max_tokens,
             alike=reads_padding(model),
         )
@@ -159,7 +158,7 @@ class TransformersBackend:
     ) -> Generated:
         """The replies to prompts in one batch; entropies are empty unless asked for."""
         sampler = SeededSampler(seeds, sampling, prompt_ids, on_step)
-        prompts, row_of = _distinct(prompt_ids)
+        prompts, row_of = distinct_lists(prompt_ids)
         store = self._store_of(model, sum(map(len, prompts)))
         if store is not None:
             replies = _generate_from_parts(
@@ -219,15 +218,13 @@ class TransformersBackend:
     def _generate_whole(
         self,
         model: PreTrainedModel,
-        prompts: Sequence[NDArray[np.int64]],
+        prompts: Prompts,
         row_of: NDArray[np.int64],
         sampler: SeededSampler,
         sampling: Sampling,
     ) -> NDArray[np.int64]:
         """As `_generate_from_parts`, of prompts that are computed anew."""
-        ids, mask = left_padded(
-            [tokens.tolist() for tokens in prompts], self.pad_id, model.device
-        )
+        ids, mask = left_padded(prompts, self.pad_id, model.device)
         output = forward_with_cache(model, ids, mask)
         batch = WholePrompts(output.logits, mask, dynamic_cache(model, output))
         return generate_replies(model, batch, row_of, sampler, sampling)
@@ -264,7 +261,7 @@ class TransformersBackend:
 def _generate_from_parts(
     model: PreTrainedModel,
     store: PrefixStore,
-    prompts: Sequence[NDArray[np.int64]],
+    prompt_ids: Prompts,
     row_of: NDArray[np.int64],
     sampler: SeededSampler,
     sampling: Sampling,
@@ -274,11 +271,12 @@ def _generate_from_parts(
     Args:
         model: with the weights of the store.
         store: what is known.
-        prompts: distinct.
+        prompt_ids: distinct prompts.
         row_of: int64[B], the prompt of each reply.
         sampler: draws the tokens of all replies.
         sampling: how long they are, and what ends them.
     """
+    prompts = [np.array(ids) for ids in prompt_ids]
     batch = store.prefill(model, prompts, room=min(sampling.max_new_tokens, ROOM))
     num_places = batch.mask.shape[1]  # before the replies
 
@@ -307,15 +305,6 @@ def _locked_context(context: GenerateContext) -> GenerateContext:
             yield model
 
     return locked
-
-
-def _distinct(
-    prompt_ids: Prompts,
-) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """The distinct prompts, and int64[B], which of them each row has."""
-    places: dict[tuple[int, ...], int] = {}
-    row_of = [places.setdefault(tuple(ids), len(places)) for ids in prompt_ids]
-    return [np.array(ids) for ids in places], np.array(row_of)
 
 
 def _reply_lengths(replies: NDArray[np.int64], end_ids: Sequence[int]) -> list[int]:

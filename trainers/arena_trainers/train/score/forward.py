@@ -340,12 +340,13 @@ class Forward:
                     "arena/memory/kept_tokens": float(self.kept.max_tokens or 0),
                 }
             )
-        logprobs, entropies, *values = (
-            joined_replies(column, chunks, width)
-            for column in zip(*chunk_scores, strict=True)
-        )
+        logprobs, entropies, *values = zip(*chunk_scores, strict=True)
+        joined = partial(joined_replies, chunks=chunks, width=width)
         return TokenScores(
-            logprobs, entropies if compute_entropy else None, None, *values
+            joined(logprobs),
+            joined(entropies) if compute_entropy else None,
+            None,
+            *map(joined, values),
         )
 
     def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
@@ -387,7 +388,8 @@ class Forward:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities and entropies of the labels, by TRL's fused layer or plainly."""
         if not self.mode.fused:
-            inputs |= last_logits(self.inner(model), tail)
+            width = inputs["input_ids"].shape[1]
+            inputs |= last_logits(self.inner(model), tail, width)
             temperature = self.trainer.temperature
             return plain_scores(model, inputs, tail, scored, temperature)
         output = model(**inputs, fused_lm_head=True)

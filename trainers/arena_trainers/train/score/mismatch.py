@@ -243,7 +243,7 @@ def plain_logprobs(model: Any, row: TrainingRow, temperature: float) -> torch.Te
     """float32[R]: log-probabilities of a reply, by a plain forward pass of its row alone."""
     ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]], device=model.device)
     size = len(row.completion_ids)
-    keep: dict[str, Any] = dict(last_logits(model, size + 1))
+    keep: dict[str, Any] = dict(last_logits(model, size + 1, ids.shape[1]))
     logits: torch.Tensor = model(input_ids=ids, use_cache=False, **keep).logits
     logits = logits[0, -size - 1 : -1]
     logprobs = (logits.float() / temperature).log_softmax(dim=-1)

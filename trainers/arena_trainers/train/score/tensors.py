@@ -8,7 +8,11 @@ import torch
 from accelerate.utils import gather_object
 from numpy.typing import NDArray
 
-from arena_trainers.lm.backends.padding import entry_mask, padded_array
+from arena_trainers.lm.backends.padding import (
+    distinct_lists,
+    entry_mask,
+    padded_array,
+)
 from arena_trainers.train.parts import RowFormat
 from arena_trainers.train.rows import TrainingRow
 
@@ -27,7 +31,8 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: RowFormat) -> dict[str, An
     float32[B, T], padded on the right; `num_items_in_batch` and `num_rows_in_batch`, the tokens and the
     rows that all processes train.
     """
-    prompts = [row.prompt_ids for row in rows]
+    # each prompt is written once, as most rows of a small game share theirs
+    prompts, prompt_of = distinct_lists([row.prompt_ids for row in rows])
     replies = [row.completion_ids for row in rows]
     multiple = trainer.pad_to_multiple_of or 1
     pad_id = trainer.policy.tokenizer.pad_token_id
@@ -53,8 +58,8 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: RowFormat) -> dict[str, An
     num_tokens, num_rows = np.array(gather_object([sizes])).sum(axis=0)
     sampled_logprobs = padded_array(logprobs, reply_mask, 0.0)
     columns = {
-        "prompt_ids": padded_array(prompts, prompt_mask, pad_id),
-        "prompt_mask": prompt_mask.astype(np.int64),
+        "prompt_ids": padded_array(prompts, prompt_mask, pad_id)[prompt_of],
+        "prompt_mask": prompt_mask.astype(np.int64)[prompt_of],
         "completion_ids": padded_array(replies, reply_mask, pad_id),
         "completion_mask": completion_mask,
         "tool_mask": sampled_mask,
