@@ -1,6 +1,7 @@
 r"""What a first GPU tells about arena-envs in eight minutes: eight parts in order of worth, as lines of JSON.
 
-A machine without network needs 3.7 MB of wheels beside torch, transformers, accelerate and peft. From the root of a clone:
+A machine without network needs 3.7 MB of wheels beside torch, transformers, accelerate, peft, pandas, pyarrow, xxhash,
+matplotlib, scipy, psutil and jinja2. From the root of a clone:
 
     W='trl==1.16.0 datasets==5.2.0 dill multiprocess gymnasium pettingzoo farama-notifications openskill'
     (elsewhere) python -m pip download --no-deps --only-binary=:all: --python-version 3.12 \
@@ -48,6 +49,7 @@ LIMITS = {
     "small": 20,
 }
 SHAPES = {  # hidden, layers, heads, key heads, head_dim, inner, vocabulary
+    "shallow": (1024, 4, 16, 8, 128, 3072, 151_936),  # widths of 0.6b, saved in seconds
     "0.6b": (1024, 28, 16, 8, 128, 3072, 151_936),
     "4b": (2560, 36, 32, 8, 128, 9728, 151_936),
     "tiny": (64, 2, 4, 2, 16, 128, 600),
@@ -176,7 +178,7 @@ def logged(trainer: Any, word: str) -> dict[str, float]:
 
 def kernels(tiny: bool, work: Path) -> None:
     for dtype in ("float32", "bfloat16"):
-        folder = saved_model("tiny" if tiny else "0.6b", work / dtype, dtype)
+        folder = saved_model("tiny" if tiny else "shallow", work / dtype, dtype)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             trainer = trainer_of(
@@ -255,7 +257,7 @@ def lora(tiny: bool, work: Path) -> None:
             saved_model(shape, work / shape),
             work / "run",
             lora_r=32,
-            games=["kuhn_poker"] if tiny else ["tic_tac_toe", "kuhn_poker"],
+            # of Kuhn poker: at most three replies follow each other, each of `length` passes
             episodes_per_step=episodes,
             max_completion_length=length,
             max_steps=3,

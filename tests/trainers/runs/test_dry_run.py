@@ -210,11 +210,13 @@ def test_play_that_outlasts_the_patience_of_processes_is_refused():
 def test_a_run_of_several_processes_plans_their_waits_before_it_begins(monkeypatch):
     settings = load_recipe("qwen3-0.6b") | {"ddp_timeout": 5}
     check_patience(settings)  # one process
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    settings["machine"] = {"gpus": 2, "memory": 80}
+    monkeypatch.setenv("WORLD_SIZE", "2")  # of a recipe for one GPU
     with pytest.raises(ValueError, match="want ddp_timeout of at least"):
         check_patience(settings)
     check_patience(settings | {"ddp_timeout": 100_000})
+    text = "\n".join(lines("qwen3-0.6b", output_dir="run"))
+    assert "machine     2 GPUs of 80 GiB" in text
+    assert "on 2 GPUs that train" in text
 
 
 def test_rows_of_conversations_hold_all_replies_of_their_seat():

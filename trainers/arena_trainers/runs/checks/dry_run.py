@@ -9,6 +9,7 @@ import os
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -289,9 +290,13 @@ def _method(job: JobConfig, args: Draft, config: PreTrainedConfig) -> Method:
 
 
 def _machine(job: JobConfig) -> Machine:
-    """The machine of the recipe, or as many GPUs as this run has processes."""
+    """The machine of the recipe, with the processes of this run where there are several."""
+    machine = machine_of(job.machine)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    return machine_of(job.machine or {"gpus": processes})
+    if processes == 1:
+        return machine
+    is_split = os.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
+    return replace(machine, gpus=processes + machine.server, split=is_split)
 
 
 def machine_verdict(
