@@ -706,7 +706,6 @@ the published form; γ = 1 always. Left out:
 - A scale for `mars_loo`, which has no such option.
 - Division by the standard deviation of the whole batch. The rescaling above makes it equal to no
   scale.
-- `control_variates`, whose noise [a page of its own](surprise.md) measures.
 
 ## What is measured
 
@@ -919,7 +918,7 @@ def main(
     in its published form, and some with other pools and scales. Runs that are already in
     DIRECTORY/bench.json are not repeated, so run the command again after an interruption.
     It then writes README.md, games.md, choose.md, learning.png, horizon.png and advice.json, which `arena credit
-    suggest` reads; that of docs/credit goes into the package. All 3,850 runs with ten seeds
+    suggest` reads; that of docs/credit goes into the package. All 3,940 runs with ten seeds
     take about 25 CPU minutes: variants of a seed run in lockstep. The same code gives the same numbers.
 
     --game kuhn_model, tic_tac_toe_model and mini_hanabi_model train the tiny language model

@@ -233,6 +233,7 @@ MEASURED = (
     "bi_level_gae",
     "bnpo",
     "canon",
+    "control_variates",
     "counterfactual",
     "dr_grpo",
     "episode",
