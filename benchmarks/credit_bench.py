@@ -663,7 +663,8 @@ bonus; two seeds). The best pair, by the mean skill or the last quarter, is run 
   half of the time: the mean square of A after its regression on A* has slope 1, relative to the least
   possible. Jackknife over batches. 16 symbols, 8 answers.
 - Less noise is not always a better outcome. In self-play a noisier gradient explores, so that step and bonus
-  decide: with those of `mars`, the NashConv of `random_effects` in Kuhn poker is higher ([games.md](games.md)).
+  decide: with those of `mars`, the NashConv of `random_effects` in Kuhn poker is higher, and that of
+  `control_variates` with three players ([games.md](games.md)).
 - `control_variates` reads surprise here. All runs start uniform, where surprise says little: no difference from `random_effects` is significant.
 - Not measured with tuned steps: other games than these two. Not measured: groups of 2 and own chance at other lengths than 8 rounds, several seats, delays,
   and games in which earlier rounds decide later ones. [language.md](language.md) has learning curves of language
