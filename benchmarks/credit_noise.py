@@ -508,8 +508,8 @@ with the tiny model, on one core, credit takes 0.13 s without a critic, 0.3 s wi
 Other replies than the canonical ones count as 0. It needs a game whose actions can be listed, and replies sampled from all tokens.
 
 **Cost.** On one core: 100,000 turns take 0.5 to 1.5 s (`benchmarks/credit_speed.py`). A batch of 128 episodes of Kuhn poker takes 7 ms (`random_effects`: 0.6 ms), mostly
-numpy's overhead on small arrays. A training step takes 108 ms with the tiny model, so this is 7 % of it; with SmolLM2 (135 million parameters, 13 s) it
-is 0.05 %. The entropies of 32 tokens with a vocabulary of 49,152 take 4.5 ms; that model generates these tokens in 250 ms.
+numpy's overhead on small arrays. A training step takes 108 ms with the tiny model, so this is 7 % of it, and the entropies of its tokens are 0.8 %;
+with SmolLM2 (135 million parameters, 13 s) credit is 0.05 %. The entropies of 32 tokens with a vocabulary of 49,152 take 4.5 ms; that model generates these tokens in 250 ms.
 
 ## Equations
 

@@ -201,7 +201,7 @@ def test_a_game_with_a_missing_run_says_which_and_has_no_gains():
     text = credit_bench.text(known)
     line = "- Kuhn poker: 12 runs (seeds by variant): `gae` 0 to 9, `gigpo` 3, 4"
     assert line in text
-    assert "- Leduc poker: all 430 runs" in text
+    assert "- Leduc poker: all 440 runs" in text
     assert "Runs of this game are missing, so nothing is compared." in text
     assert "Significantly better" not in text
 
