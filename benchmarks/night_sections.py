@@ -199,9 +199,10 @@ def claims_table(runs: Runs, part: Part) -> str:
 PARTS: dict[str, Part] = {
     "advevo": Part(
         "Attackers and defenders (AdvEvo)",
-        "`secret_keeper` with one digit, four passwords and two rounds, and an adapter for each role (recipe\n"
-        "`advevo`). In the play that the start imitates, the subject says the password in 42 % of its requests, the attacker in 12 %, and the keeper\n"
-        "tells at random. *Frozen* is the start. To tell everybody costs 0.25 a round, so the nearest gain is to refuse.",
+        "`secret_keeper` with one digit, four passwords and two rounds, and an adapter for each role (recipe `advevo`).\n"
+        "The start imitates play in which the subject writes the password in 5 of 12 requests and the attacker in 1 of 8, and\n"
+        "the keeper tells at random. *Frozen* players are the start. A keeper that tells in every round is paid\n"
+        "(1 - 1/2) / 2 - 1/2 = -0.25 in the first, and 0 if it refuses.",
         {"both": "both sides learn"},
         {
             "defenders_utility": "utility, frozen attacker",
@@ -234,12 +235,12 @@ PARTS: dict[str, Part] = {
                 high=-0.1,
             ),
             Claim(
-                "attackers that learn keep the leak of both 0.05 above that",
+                "leak where both learn, less leak against frozen attackers: at least 0.05",
                 co_evolved,
                 low=0.05,
             ),
             Claim(
-                "attackers gain nothing (0.05) against frozen keepers, who tell at random",
+                "leak against frozen defenders, who tell at random, changes by less than 0.05",
                 change("advevo", "both", "attacker_leak"),
                 low=-0.05,
                 high=0.05,
@@ -248,8 +249,8 @@ PARTS: dict[str, Part] = {
     ),
     "players": Part(
         "From two players to four",
-        "Kuhn poker. *Small* trains with two players and *large* with four, as many episodes; the start has imitated\n"
-        "random play of all sizes. Returns are exact, against random play.",
+        "Kuhn poker. One run trains with two players, the other with four, on equally many episodes. The start imitates\n"
+        "random play with two, three and four. Returns are exact, against random play.",
         {"small": "trained with 2", "large": "trained with 4"},
         {
             "return_2": "return, 2 players",
@@ -270,7 +271,7 @@ PARTS: dict[str, Part] = {
                 low=0.375,
             ),
             Claim(
-                "trained with 2, the gain with 4 is at least half of that of training with 4: gain less half",
+                "gain with 4 players: trained with 2, less half of that trained with 4, is at least 0",
                 transferred,
                 low=0.0,
             ),
@@ -278,8 +279,8 @@ PARTS: dict[str, Part] = {
     ),
     "boards": Part(
         "From small boards to larger ones",
-        "Frozen lake without slips, on maps drawn at random; maps that measure are never trained. *Small* trains on\n"
-        "3 x 3 cells, *large* on 5 x 5. The share of maps that are crossed:",
+        "Frozen lake without slips, on maps drawn at random. *Small* trains on 3 x 3 cells, *large* on 5 x 5. The table has\n"
+        "the share of maps that are crossed, on maps that were never trained on:",
         {"small": "trained on 3 x 3", "large": "trained on 5 x 5"},
         {f"success_{n}": f"{n} x {n}" for n in (3, 4, 5)},
         {
@@ -304,16 +305,16 @@ PARTS: dict[str, Part] = {
                 high=0.1,
             ),
             Claim(
-                "large is above small on 5 x 5: large - small", larger_boards, low=0.0
+                "success on 5 x 5: large - small is at least 0", larger_boards, low=0.0
             ),
         ),
     ),
     "epo": Part(
-        "A judge of each plan, or pay at the end (EPO)",
-        "A strategist writes a plan, an actor that stays as it is moves (recipe `epo`), on one lake of 3 x 3 cells with six\n"
-        "moves. With the *judge*, a solver also pays each move by how much nearer the goal it leads. On a lake of 4 x 4 cells with\n"
-        "eight moves and 8 episodes a step, no walk of seed 0 reached the goal with either pay: the lake was changed once.",
-        {"end": "paid at the end", "judge": "and by the judge"},
+        "A judge of each move, or pay at the end (EPO)",
+        "A strategist writes a plan, and an actor with frozen weights moves (recipe `epo`), on one lake of 3 x 3 cells with six\n"
+        "moves. The *judge* is a solver: it also pays each move by how much nearer the goal it leads. The lake was changed once:\n"
+        "with 4 x 4 cells, eight moves and 8 episodes a step, no walk of seed 0 reached the goal with either pay.",
+        {"end": "paid at the end", "judge": "paid by the judge, too"},
         {"success": "reaches the goal", "legal": "legal moves"},
         {
             "random": "random",
@@ -322,7 +323,7 @@ PARTS: dict[str, Part] = {
         },
         (
             ("end", "success", "paid at the end"),
-            ("judge", "success", "and by the judge"),
+            ("judge", "success", "paid by the judge, too"),
         ),
         (
             Claim("judge: success of 0.5", end("epo", "judge", "success"), low=0.5),
@@ -336,13 +337,13 @@ PARTS: dict[str, Part] = {
         {
             "nash_conv": "NashConv",
             "return": "return against random play",
-            "information": "bits of the reason on the card",
+            "information": "information of reason and card, bits",
             "true": "share of true reasons",
             "of_card": "share of reasons on the card",
             "words": "words of a reason",
-            "other": "probability of other replies",
-            "follows_card": "change of P(bet), other card",
-            "follows_values": "change of P(bet), other values",
+            "other": "probability of any other reply",
+            "follows_card": "change of P(bet), reason of another card",
+            "follows_values": "change of P(bet), other reason on values",
         },
         {"first": "always passes", "bets": "always bets", "random": "random"},
         (
@@ -361,12 +362,12 @@ PARTS: dict[str, Part] = {
                 high=-0.2,
             ),
             Claim(
-                "the default is not above `episode` in NashConv: default - `episode`",
+                "NashConv: default - `episode` is at most 0",
                 between_credits,
                 high=0.0,
             ),
             Claim(
-                "bits on the card change by less than 0.3 (default)",
+                "information of reason and card changes by less than 0.3 bits (default)",
                 change("reasons", "default", "information"),
                 low=-0.3,
                 high=0.3,
@@ -382,26 +383,29 @@ PARTS: dict[str, Part] = {
 
 
 CURVES_TEXT = (
-    "The tiny model of `arena train`, up to three seeds, each with a start of its own that imitates random play, and 20 steps.\n"
-    "Written from `self-play-curves.json` of `python benchmarks/tiny_curves.py`. Cells are means at the end, with the\n"
-    "change from the start in brackets. *Expected* was committed before the runs, after pilots of two steps; it *agrees* if the mean over seeds does.\n"
-    "A gain up to the best policy that reads nothing is no sign that the model reads its prompt."
+    "Runs of the tiny model of `arena train`: 20 steps, up to three seeds. Each seed has its own start, which imitates random\n"
+    "play. `python benchmarks/tiny_curves.py` writes `self-play-curves.json` and these sections. Cells are means at the end,\n"
+    "with the change from the start in brackets. *Expected* was committed before the runs, after pilots of two steps. It\n"
+    "*agrees* if the mean over seeds does. The last columns are policies that do not read the prompt, unless their name says\n"
+    "otherwise: only a result above the best of them shows that the model reads it."
 )
 REASONS_TEXT = (
     'The tiny model replies in Kuhn poker with "Because K wins every showdown therefore bet". The start imitates, in each\n'
-    "state, two true reasons: one of the card, one of the values of both actions in an equilibrium that a solver computed.\n"
-    "Its actions are random in 70 % of cases and else those of the equilibrium. Self-play then credits reason and answer,\n"
-    "20 steps of 64 episodes: with `control_variates`, where they are separate covariates, or with `episode`.\n"
-    "There are six reasons, so NashConv and return against random play are exact sums over reasons. *Bits* are the mutual\n"
-    "information of reason and card (at most 1.585). *Change of P(bet)*: how much it changes if the reason is\n"
-    "replaced by that of another card, or by another one on values, with the prompt as it is. *Other replies*\n"
-    "are none of these reasons with a legal action. No step size was tuned for a credit."
+    "state, two true reasons: one on the card, one on the values of both actions in an equilibrium that a solver computed.\n"
+    "70 % of its actions are random, the others those of the equilibrium. Self-play has 20 steps of 64 episodes and credits\n"
+    "both reason and answer: with `control_variates`, where each has its own slope, or with `episode`. No step size was\n"
+    "tuned for either.\n"
+    "\n"
+    "There are six reasons, so NashConv and return against random play are exact sums over reasons. *Information* is the mutual\n"
+    "information of reason and card, at most 1.585 bits. *Change of P(bet)* is the mean absolute change if another reason of\n"
+    "the same kind replaces the reason and the prompt stays. *Any other reply* is one without a listed reason or without a\n"
+    "legal action."
 )
 
 
 NO_PRETRAINED = (
-    "The same with SmolLM2-135M has not been run. `python benchmarks/night_reasons.py` does it, in about half a CPU hour\n"
-    "(an estimate from the steps of Kuhn poker above)."
+    "SmolLM2-135M has not been run. `python benchmarks/night_reasons.py` runs it, in about half a CPU hour (estimated from\n"
+    "the steps of Kuhn poker above)."
 )
 PRETRAINED_TEXT = "SmolLM2-135M with a LoRA adapter, `python benchmarks/night_reasons.py`, 20 steps of 32 episodes from one start:"
 
@@ -434,7 +438,7 @@ def sections(directory: Path) -> list[str]:
         *texts_of(runs, "reasons", reasons),
         *pretrained_texts(pretrained),
         "## Curves of papers",
-        f"{CURVES_TEXT}\nAll runs of this and the last section took {cost / 60:.0f} CPU minutes.{missing_text(runs)}",
+        f"{CURVES_TEXT}\nAll runs of this section and the last took {cost / 60:.0f} CPU minutes.{missing_text(runs)}",
         f"![Learning curves](images/{CURVES_PICTURE})",
         *papers,
     ]
@@ -443,7 +447,7 @@ def sections(directory: Path) -> list[str]:
 def missing_text(runs: Runs) -> str:
     """The runs that are missing."""
     lines = [
-        f"`{setting}` {variant} seed {seed}"
+        f"`{setting}` `{variant}` seed {seed}"
         for setting, part in PARTS.items()
         for variant in part.variants
         for seed in range(NUM_SEEDS)
@@ -451,7 +455,7 @@ def missing_text(runs: Runs) -> str:
     ]
     if not lines:
         return ""
-    return f" Missing, which the same command does: {', '.join(lines)}."
+    return f" Not run yet: {', '.join(lines)}. The same command runs them."
 
 
 def has_curves(runs: Runs, setting: str) -> bool:
