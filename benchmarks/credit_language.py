@@ -605,9 +605,7 @@ FOUND = """\
 
 """
 GAINS = "Gains at the end, details below:\n\n"
-NOT_RUN = (
-    "Not run yet: {titles}. `python benchmarks/credit_language.py` runs them.\n"
-)
+NOT_RUN = "Not run yet: {titles}. `python benchmarks/credit_language.py` runs them.\n"
 METHOD = """\
 ## What was run
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from arena_envs.extras import import_extra
 from comparing import Runs, draw_band, interval, paired_difference, table
+from night_settings import NUM_SEEDS
 
 REASONS_DATA = "self-play-reasons.json"
 CURVES_DATA = "self-play-curves.json"
 CURVES_PICTURE = "self-play-curves.png"
 BLIND = "blind"
-NUM_SEEDS = 3
 PRETRAINED = "smollm2"  # runs with reasons, by seed
 Values = Mapping[int, float]  # by seed
 
@@ -44,17 +44,21 @@ def curves(
     }
 
 
-def before(runs: Runs, setting: str, variant: str, measure: str) -> dict[int, float]:
+def first_values(
+    runs: Runs, setting: str, variant: str, measure: str
+) -> dict[int, float]:
     """A measure of the start, by seed."""
     return {s: c[0] for s, c in curves(runs, setting, variant, measure).items()}
 
 
-def after(runs: Runs, setting: str, variant: str, measure: str) -> dict[int, float]:
+def last_values(
+    runs: Runs, setting: str, variant: str, measure: str
+) -> dict[int, float]:
     """A measure at the end, by seed."""
     return {s: c[-1] for s, c in curves(runs, setting, variant, measure).items()}
 
 
-def minus(first: Values, second: Values, share: float = 1.0) -> dict[int, float]:
+def differences(first: Values, second: Values, share: float = 1.0) -> dict[int, float]:
     """Differences of common seeds; the second times a share."""
     return {s: first[s] - share * second[s] for s in sorted({*first} & {*second})}
 
@@ -77,27 +81,28 @@ class Claim(NamedTuple):
 
 def change(setting: str, variant: str, measure: str) -> Callable[[Runs], Values]:
     """The change of a measure over training."""
-    return lambda runs: minus(
-        after(runs, setting, variant, measure), before(runs, setting, variant, measure)
+    return lambda runs: differences(
+        last_values(runs, setting, variant, measure),
+        first_values(runs, setting, variant, measure),
     )
 
 
-def end(setting: str, variant: str, measure: str) -> Callable[[Runs], Values]:
+def at_end(setting: str, variant: str, measure: str) -> Callable[[Runs], Values]:
     """A measure at the end."""
-    return lambda runs: after(runs, setting, variant, measure)
+    return lambda runs: last_values(runs, setting, variant, measure)
 
 
 def co_evolved(runs: Runs) -> Values:
     """The leak of both sides less that of the defenders against frozen attackers."""
-    return minus(
-        after(runs, "advevo", "both", "both_leak"),
-        after(runs, "advevo", "both", "defenders_leak"),
+    return differences(
+        last_values(runs, "advevo", "both", "both_leak"),
+        last_values(runs, "advevo", "both", "defenders_leak"),
     )
 
 
 def transferred(runs: Runs) -> Values:
     """The gain with four players after training with two, less half of that after training with four."""
-    return minus(
+    return differences(
         change("players", "small", "return_4")(runs),
         change("players", "large", "return_4")(runs),
         0.5,
@@ -106,22 +111,22 @@ def transferred(runs: Runs) -> Values:
 
 def larger_boards(runs: Runs) -> Values:
     """Success on 5 x 5: trained there, less trained on small boards."""
-    return minus(
-        after(runs, "boards", "large", "success_5"),
-        after(runs, "boards", "small", "success_5"),
+    return differences(
+        last_values(runs, "boards", "large", "success_5"),
+        last_values(runs, "boards", "small", "success_5"),
     )
 
 
 def between_credits(runs: Runs) -> Values:
     """NashConv with reasons: the default less `episode`."""
-    return minus(
-        after(runs, "reasons", "default", "nash_conv"),
-        after(runs, "reasons", "episode", "nash_conv"),
+    return differences(
+        last_values(runs, "reasons", "default", "nash_conv"),
+        last_values(runs, "reasons", "episode", "nash_conv"),
     )
 
 
-class Part(NamedTuple):
-    """A part of a section.
+class CurveSection(NamedTuple):
+    """A setting of `tiny_curves.py` on the page.
 
     Attributes:
         title: its heading.
@@ -142,16 +147,18 @@ class Part(NamedTuple):
     claims: Sequence[Claim]
 
 
-def table_of(runs: Runs, setting: str, part: Part) -> str:
+def table_of(runs: Runs, setting: str, part: CurveSection) -> str:
     """Each measure of the start, of each variant at its end with the change, and of blind policies."""
     first, *_ = part.variants
     points = runs.get(setting, {}).get(BLIND, {}).get(0, {"points": {}})["points"]
     rows = []
     for name, title in part.measures.items():
-        row = [title, mean_text(before(runs, setting, first, name))]
+        row = [title, mean_text(first_values(runs, setting, first, name))]
         for variant in part.variants:
-            last = after(runs, setting, variant, name)
-            gain = change_text(minus(last, before(runs, setting, variant, name)))
+            last = last_values(runs, setting, variant, name)
+            gain = change_text(
+                differences(last, first_values(runs, setting, variant, name))
+            )
             row.append(f"{mean_text(last)} ({gain})" if last else "-")
         for policy in part.blind:
             point = points.get(policy, {})
@@ -161,12 +168,17 @@ def table_of(runs: Runs, setting: str, part: Part) -> str:
     return table(heads, rows).strip()
 
 
-def mean_text(numbers: Values) -> str:
-    """The mean over seeds with half its 95 % interval; "-" where there is none."""
+def mean_text(numbers: Values, sign: str = "") -> str:
+    """The mean over seeds with half its 95 % interval; "-" where there is none.
+
+    Args:
+        numbers: by seed.
+        sign: "+" writes the sign of positive means, too.
+    """
     if not numbers:
         return "-"
     mean = interval([*numbers.values()])
-    text = f"{mean.mean:z.3f}"
+    text = f"{mean.mean:{sign}z.3f}"
     return text if mean.num < 2 else f"{text} ± {mean.high - mean.mean:.3f}"
 
 
@@ -182,7 +194,7 @@ def change_text(changes: Values) -> str:
     return f"**{text}**" if abs(difference.value) > difference.wide else text
 
 
-def claims_table(runs: Runs, part: Part) -> str:
+def claims_table(runs: Runs, part: CurveSection) -> str:
     """What was expected, what came, and whether its mean agrees."""
     rows = []
     for claim in part.claims:
@@ -196,8 +208,8 @@ def claims_table(runs: Runs, part: Part) -> str:
     return table(["expected", "came", "agrees"], rows).strip()
 
 
-PARTS: dict[str, Part] = {
-    "advevo": Part(
+CURVES: dict[str, CurveSection] = {
+    "advevo": CurveSection(
         "Attackers and defenders (AdvEvo)",
         "`secret_keeper` with one digit, four passwords and two rounds, and an adapter for each role (recipe `advevo`).\n"
         "The start imitates play in which the subject writes the password in 5 of 12 requests and the attacker in 1 of 8, and\n"
@@ -247,7 +259,7 @@ PARTS: dict[str, Part] = {
             ),
         ),
     ),
-    "players": Part(
+    "players": CurveSection(
         "From two players to four",
         "Kuhn poker. One run trains with two players, the other with four, on equally many episodes. The start imitates\n"
         "random play with two, three and four. Returns are exact, against random play.",
@@ -267,7 +279,7 @@ PARTS: dict[str, Part] = {
         (
             Claim(
                 "trained with 2, the return with 2 exceeds always betting (0.375)",
-                end("players", "small", "return_2"),
+                at_end("players", "small", "return_2"),
                 low=0.375,
             ),
             Claim(
@@ -277,7 +289,7 @@ PARTS: dict[str, Part] = {
             ),
         ),
     ),
-    "boards": Part(
+    "boards": CurveSection(
         "From small boards to larger ones",
         "Frozen lake without slips, on maps drawn at random. *Small* trains on 3 x 3 cells, *large* on 5 x 5. The table has\n"
         "the share of maps that are crossed, on maps that were never trained on:",
@@ -309,7 +321,7 @@ PARTS: dict[str, Part] = {
             ),
         ),
     ),
-    "epo": Part(
+    "epo": CurveSection(
         "A judge of each move, or pay at the end (EPO)",
         "A strategist writes a plan, and an actor with frozen weights moves (recipe `epo`), on one lake of 3 x 3 cells with six\n"
         "moves. The *judge* is a solver: it also pays each move by how much nearer the goal it leads. The lake was changed once:\n"
@@ -326,11 +338,11 @@ PARTS: dict[str, Part] = {
             ("judge", "success", "paid by the judge, too"),
         ),
         (
-            Claim("judge: success of 0.5", end("epo", "judge", "success"), low=0.5),
-            Claim("end: success below 0.2", end("epo", "end", "success"), high=0.2),
+            Claim("judge: success of 0.5", at_end("epo", "judge", "success"), low=0.5),
+            Claim("end: success below 0.2", at_end("epo", "end", "success"), high=0.2),
         ),
     ),
-    "reasons": Part(
+    "reasons": CurveSection(
         "Reasons before the action",
         "",
         {"default": "`control_variates`", "episode": "`episode`"},
@@ -374,7 +386,7 @@ PARTS: dict[str, Part] = {
             ),
             Claim(
                 "another card's reason changes P(bet) by less than 0.1 (default)",
-                end("reasons", "default", "follows_card"),
+                at_end("reasons", "default", "follows_card"),
                 high=0.1,
             ),
         ),
@@ -421,11 +433,11 @@ def sections(directory: Path) -> list[str]:
         return []
     papers = [
         text
-        for setting, part in PARTS.items()
+        for setting, part in CURVES.items()
         if setting != "reasons" and has_curves(runs, setting)
         for text in (f"### {part.title}", *texts_of(runs, setting, part))
     ]
-    reasons = PARTS["reasons"]._replace(text=REASONS_TEXT)
+    reasons = CURVES["reasons"]._replace(text=REASONS_TEXT)
     cost = sum(
         cell["cpu_seconds"]
         for variants in runs.values()
@@ -448,7 +460,7 @@ def missing_text(runs: Runs) -> str:
     """The runs that are missing."""
     lines = [
         f"`{setting}` `{variant}` seed {seed}"
-        for setting, part in PARTS.items()
+        for setting, part in CURVES.items()
         for variant in part.variants
         for seed in range(NUM_SEEDS)
         if seed not in runs.get(setting, {}).get(variant, {})
@@ -463,7 +475,7 @@ def has_curves(runs: Runs, setting: str) -> bool:
     return bool({*runs.get(setting, {})} - {BLIND})
 
 
-def texts_of(runs: Runs, setting: str, part: Part) -> list[str]:
+def texts_of(runs: Runs, setting: str, part: CurveSection) -> list[str]:
     """What was run, what was measured, and what was expected."""
     return [part.text, table_of(runs, setting, part), claims_table(runs, part)]
 
@@ -472,7 +484,7 @@ def pretrained_texts(runs: Runs) -> list[str]:
     """The runs of SmolLM2 that have ended."""
     if not runs:
         return [NO_PRETRAINED]
-    part = PARTS["reasons"]
+    part = CURVES["reasons"]
     return [PRETRAINED_TEXT, table_of(runs, PRETRAINED, part._replace(blind={}))]
 
 
@@ -486,7 +498,7 @@ def draw_curves(directory: Path) -> None:
         name: setting["every"]
         for name, setting in json.loads(path.read_text())["settings"].items()
     }
-    parts = {n: part for n, part in PARTS.items() if has_curves(runs, n)}
+    parts = {n: part for n, part in CURVES.items() if has_curves(runs, n)}
     figure = import_extra("matplotlib.figure", "eval").Figure(
         figsize=(8.4, 8.4), layout="constrained"
     )

@@ -12,9 +12,9 @@ Both ways play the same episodes with the same model, one after the other, in tu
 | `seconds` | CPU seconds of generation, prompts and replies: `with / without` |
 
 `--scoring` measures exact NashConv instead: each prompt with each of its legal replies. `--loss` counts the
-tokens that run in the loss of the same episodes: `rows` are tokens of distinct rows, `packed` those of the
-rows that begin alike in one (`packed_rows`), by the sizes of the model and of SmolLM2's layers, `prefixes` those of distinct
-beginnings, the least possible.
+tokens that run in the loss of the same episodes: `rows` are tokens of distinct rows; `packed` those where rows
+that begin alike are one (`packed_rows`), with layers of the model's size and of SmolLM2's; `prefixes` those of
+distinct beginnings, the least possible.
 
     OMP_NUM_THREADS=1 python benchmarks/prefill.py
     OMP_NUM_THREADS=1 python benchmarks/prefill.py --scoring --games kuhn_poker leduc_poker
