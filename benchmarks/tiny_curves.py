@@ -177,7 +177,7 @@ def play_episodes(
     return play(prompted, players, range(first, first + num), on_error="raise")
 
 
-# AdvEvo: who keeps a secret of one digit, and for whom.
+# AdvEvo: a keeper of a secret, an attacker, and a subject with a password.
 VAULT: dict[str, Any] = {
     "id": "secret_keeper",
     "params": {"num_rounds": 2, "num_digits": 1, "num_words": 4},

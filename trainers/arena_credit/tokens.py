@@ -175,14 +175,14 @@ class SurpriseWarning(UserWarning):
 def warn_of_surprise(z: float) -> None:
     """Warns with `SurpriseWarning` where `surprise_z` is above 5 or below -5.
 
-    The text has no numbers, so that Python shows it once.
+    The text depends on the sign of z alone, so that Python shows it once for each sign.
     """
     if abs(z) <= LARGEST_Z:
         return
     relation = "likelier" if z > 0 else "less likely"
     warnings.warn(
-        f"want a mean of logprob + entropy near 0, got more than {LARGEST_Z:g} standard errors "
-        f"(`report.surprise_z`): sampled tokens are {relation} than their entropies say, which "
+        f"want a mean of logprob + entropy near 0, got one that is more than {LARGEST_Z:g} standard "
+        f"errors away (`report.surprise_z`): sampled tokens are {relation} than their entropies say, which "
         "biases the credit; causes are entropies before and log-probabilities after the "
         "temperature, or episodes dropped by their return; pass both columns after temperature, "
         "top-k, top-p and min-p, or set surprise=False",
