@@ -234,16 +234,21 @@ def loss_line(
     ]
     # the last token of a row is no input
     texts = sorted([*prompt, *reply[:-1]] for prompt, reply in rows)
-    walk = [np.zeros(0, np.int64), *(np.array(text) for text in texts)]
-    num_prefixes = sum(
-        len(text) - common_length(text, before) for before, text in pairwise(walk)
-    )
+    num_prefixes = num_distinct_prefixes(texts)
     numbers = [sum(map(len, texts)), num_prefixes, *num_packed]
     cells = [
         *(f"{number:,}" for number in numbers),
         *(f"{number / num_prefixes:.2f}" for number in num_packed),
     ]
     return f"| {game}, {history}, {num_tokens} | {' | '.join(cells)} |"
+
+
+def num_distinct_prefixes(texts: Sequence[Sequence[int]]) -> int:
+    """The number of distinct beginnings of sorted texts, each of at least one token."""
+    arrays = [np.zeros(0, np.int64), *(np.array(text) for text in texts)]
+    return sum(
+        len(text) - common_length(text, before) for before, text in pairwise(arrays)
+    )
 
 
 def model_of(
