@@ -28,11 +28,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--repeats", type=int, default=15)
     args = parser.parse_args()
-    turns = [[cpu_seconds(words) for words in COMMANDS] for _ in range(args.repeats)]
+    repeats = [[cpu_seconds(words) for words in COMMANDS] for _ in range(args.repeats)]
     print("| command | CPU seconds | / `arena --help` |\n|---|---|---|")
-    for words, seconds in zip(COMMANDS, zip(*turns, strict=True), strict=True):
-        first = [turn[0] for turn in turns]
-        ratios = [own / base for own, base in zip(seconds, first, strict=True)]
+    for words, seconds in zip(COMMANDS, zip(*repeats, strict=True), strict=True):
+        ratios = [
+            command / times[0] for command, times in zip(seconds, repeats, strict=True)
+        ]
         cells = f"{statistics.median(seconds):.2f} | {statistics.median(ratios):.2f}"
         print(f"| `arena {' '.join(words)}` | {cells} |")
 

@@ -605,9 +605,7 @@ FOUND = """\
 
 """
 GAINS = "Gains at the end, details below:\n\n"
-NOT_RUN = (
-    "Not run yet: {titles}. `python benchmarks/credit_language.py` does these runs.\n"
-)
+NOT_RUN = "Not run yet: {titles}. `python benchmarks/credit_language.py` runs them.\n"
 METHOD = """\
 ## What was run
 
@@ -623,12 +621,12 @@ METHOD = """\
 - **Variants** compare the same episodes: all {episodes} of a step, four starts with eight samples each. `episode` is
   `dr_grpo` over (game, seat), one advantage for a whole episode; `mars` is turn-level over (game, seat);
   `random_effects` compares turns of the same number, here and in the table of trees with `paid=false`;
-  `default` is the trainer's, `control_variates`, as it was before it had slopes of groups; SmolLM2 was not run with it.
+  `default` is the trainer's `control_variates`, in a version before it had slopes by group; SmolLM2 was not run with it.
 - **Step size**: each variant chooses by its mean over the last quarter of a run, with seed {tuned_on}, which is
   not among the results: {grid} runs for each variant and game. {at_edge} of {num_chosen} chose the largest,
   so that a larger one might be better. It falls linearly to 0. A run has {tiny_steps} steps with the tiny model,
   {board_steps} in games of the catalogue, {smollm2_steps} with SmolLM2.
-- **Measure**: the exact expected return of the policy, as a share of the best; in games of the catalogue the return itself. *At the end* is the
+- **Measure**: the exact expected return of the policy, as a share of the best (in games of the catalogue: the return itself). *At the end* is the
   mean of the last quarter of a run, *whole run* that of all points. ± is the 95 % interval of the mean
   difference, paired by seed; bold: p < 0.05, not corrected.
 

@@ -483,16 +483,15 @@ columns `logprob` and `entropy` of the sampling distribution, after temperature,
 separate slopes, so that the surprise of long reasoning does not hide that of the answer.
 
 **Check.** If `logprob` and `entropy` are of different distributions, such as log-probabilities after a temperature of 0.7 and entropies before
-it, the mean of the surprise is not 0 and the credit is biased. Every batch tests this over its tokens, each with the surprise m and at least
-the mean square E m² (below):
+it, the mean of the surprise is not 0 and the credit is biased. Every batch tests this. With the surprise m of a token and a lower bound E m² of its
+mean square (below), summed over all tokens:
 
     z = Σ m / √(max(Σ m², Σ E m²) + 6 |Σ m|)
 
-The last term, in nats, allows for rare tokens that the batch does not hold. So a z above 5 or below -5 is as rare with right columns as the tail of
-a normal distribution, for uniform and for peaked policies, in batches of any size; with fewer than 25 tokens it is impossible. Then a
-`SurpriseWarning` says what to pass. The credit stays as it is. `report.surprise_z` and the metric `arena/surprise_z` have z. `tests/credit/test_tokens.py`
-tells temperatures of 0.7 and 1 apart with 1,024 turns of eight tokens; policies with less entropy need more of them. Where a policy is uniform, a wrong
-temperature changes nothing.
+The last term, in nats, allows for rare tokens that the batch does not hold. With right columns |z| > 5 is about as rare as for a normal variable, for
+uniform and for peaked policies, in batches of any size. With 25 tokens or fewer it is impossible. If |z| > 5, `SurpriseWarning` says what to pass, and
+the credit stays as it is. `report.surprise_z` and the metric `arena/surprise_z` have z. `tests/credit/test_tokens.py` tells temperatures of 0.7 and 1
+apart with 1,024 turns of eight tokens. Policies with less entropy need more tokens. Under a uniform policy a wrong temperature changes nothing.
 
 **Action values.** `credit_args: {action_values: true}` adds a critic's Q(s, a) - Σ π Q beside the surprise. It subtracts the luck of other
 turns also where surprise is uninformative. The policy's mean of this difference is 0 for any Q, so a wrong critic adds no bias.
@@ -508,7 +507,7 @@ with the tiny model, on one core, credit takes 0.13 s without a critic, 0.3 s wi
 Other replies than the canonical ones count as 0. It needs a game whose actions can be listed, and replies sampled from all tokens.
 
 **Cost.** On one core: 100,000 turns take 0.5 to 1.5 s (`benchmarks/credit_speed.py`). A batch of 128 episodes of Kuhn poker takes 7 ms (`random_effects`: 0.6 ms), mostly
-numpy's overhead on small arrays. A training step takes 108 ms with the tiny model, so this is 7 % of it, and the entropies of its tokens are 0.8 %;
+numpy's overhead on small arrays. A training step takes 108 ms with the tiny model, so credit is 7 % of it and the entropies of its tokens 0.8 %;
 with SmolLM2 (135 million parameters, 13 s) credit is 0.05 %. The entropies of 32 tokens with a vocabulary of 49,152 take 4.5 ms; that model generates these tokens in 250 ms.
 
 ## Equations

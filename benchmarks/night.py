@@ -51,6 +51,7 @@ from night_settings import (
     IMITATION,
     LORA_R,
     MEASURED,
+    NUM_SEEDS,
     PROMPT,
     SHARED,
     STAGES,
@@ -61,7 +62,6 @@ from night_settings import (
 DOCS = Path(__file__).parents[1] / "docs"
 DATA = "self-play-night.json"
 BLIND, CURVE, SO_FAR = "blind", "curve", "so far"
-NUM_SEEDS = 3
 # Runs in the order of work: stage, credit, seed.
 ORDER = [
     *(("kuhn", credit, seed) for seed in range(3) for credit in ("rae", GRPO, DEFAULT)),
@@ -290,17 +290,26 @@ def alone(folder: Path) -> Iterator[None]:
 
 def work(
     place: Place,
-    do: Callable[[Place, Task], dict[str, Any]],
+    do_task: Callable[[Place, Task], dict[str, Any]],
     todo: list[Task],
     runs: Runs,
     path: Path,
     settings: dict[str, Any],
 ) -> None:
-    """Does cells by a function until the time is up; writes the file after each."""
+    """Does tasks until the time is up; writes the file after each.
+
+    Args:
+        place: where runs are.
+        do_task: returns the cell of a task.
+        todo: the tasks, in their order.
+        runs: the cells so far; cells are added.
+        path: the file of the cells.
+        settings: written beside the cells.
+    """
     try:
         for task in todo:
             began = time.process_time()
-            values = do(place, task)
+            values = do_task(place, task)
             values["cpu_seconds"] = round(time.process_time() - began, 1)
             add(runs, task, {**values, "versions": versions()})
             write(path, runs, settings)

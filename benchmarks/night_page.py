@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs.extras import import_extra
-from comparing import Runs, draw_band, interval, paired_difference, table
-from night_sections import draw_curves, sections
+from comparing import Runs, draw_band, paired_difference, table
+from night_sections import draw_curves, mean_text, sections
 from night_settings import (
     DEFAULT,
     EXPECTED,
@@ -75,15 +75,6 @@ def values(
         for seed, cell in sorted(runs.get(stage, {}).get(variant, {}).items())
         if key in cell
     }
-
-
-def mean_text(numbers: Mapping[int, float], sign: str = "") -> str:
-    """The mean over seeds with half its 95 % interval; "-" where there is none."""
-    if not numbers:
-        return "-"
-    mean = interval([*numbers.values()])
-    text = f"{mean.mean:{sign}z.3f}"
-    return text if mean.num < 2 else f"{text} ± {mean.high - mean.mean:.3f}"
 
 
 def difference_text(first: Mapping[int, float], second: Mapping[int, float]) -> str:

@@ -1,6 +1,6 @@
 """Reasons before the action with a pretrained model: SmolLM2 in Kuhn poker, on a CPU.
 
-    python benchmarks/night_reasons.py --hours 2   # what is missing; stops at a checkpoint, goes on
+    python benchmarks/night_reasons.py --hours 2   # missing runs; stops at a checkpoint, repeat to go on
     python benchmarks/night_reasons.py --hours 0   # the page alone
 
 SmolLM2 imitates true reasons (see `reasons`), and then plays itself with the default credit or with
@@ -19,7 +19,7 @@ import reasons
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.lm import LMPolicy
 from comparing import Task, kept_runs, read, run_script, tell_outdated
-from night import DATA, DOCS, NUM_SEEDS, alone, work
+from night import DATA, DOCS, alone, work
 from night import made_with as night_made_with
 from night_page import write_page
 from night_runs import (
@@ -33,7 +33,16 @@ from night_runs import (
     run_name,
 )
 from night_sections import PRETRAINED, REASONS_DATA
-from night_settings import DEFAULT, DTYPE, GRPO, LORA_R, SHARED, TARGETS
+from night_settings import (
+    DEFAULT,
+    DTYPE,
+    GRPO,
+    LORA_R,
+    NUM_SEEDS,
+    PROMPT,
+    SHARED,
+    TARGETS,
+)
 
 START = "reasons-start"
 MAX_TOKENS = 12  # of a reply; those that are imitated have 7 to 9
@@ -59,8 +68,8 @@ LOGGED = {
 
 
 def measures(policy: LMPolicy) -> dict[str, float]:
-    """The measures as the trainer logs them."""
-    values = reasons.measures_of(reasons.scored(policy))
+    """The measures by the names under which the trainer logs them."""
+    values = reasons.measures_of(reasons.reply_table(policy))
     return {f"night/{name}": value for name, value in values.items()}
 
 
@@ -68,8 +77,11 @@ def start(place: Place) -> Path:
     """The adapter after imitation of reasons; trained if there is none."""
     if folder := place.adapter(START):
         return folder
-    options: dict[str, Any] = {"prompt": reasons.PROMPT, "max_new_tokens": MAX_TOKENS}
-    options |= {"reasoning_marks": [*reasons.MARKS]}
+    options: dict[str, Any] = {
+        "prompt": PROMPT,
+        "max_new_tokens": MAX_TOKENS,
+        "reasoning_marks": [*reasons.MARKS],
+    }
     return imitate(place, START, reasons.examples(), IMITATION, options)
 
 
@@ -114,14 +126,19 @@ def logs(history: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
 
 def made_with() -> dict[str, Any]:
     """The settings that decide the numbers: a cell counts only while they are as today."""
-    model: dict[str, Any] = {
-        "imitation": IMITATION,
-        "reasons": [*reasons.REASONS],
-        "dtype": DTYPE,
+    settings = {
+        PRETRAINED: {
+            "imitation": IMITATION,
+            "reasons": [*reasons.REASONS],
+            "dtype": DTYPE,
+            "random_share": reasons.RANDOM_SHARE,
+            "copies": reasons.COPIES,
+            "lora_r": LORA_R,
+            "targets": [TARGETS[0], TARGETS[-1]],
+            "options": OPTIONS,
+            "every": EVERY,
+        }
     }
-    model |= {"random_share": reasons.RANDOM_SHARE, "copies": reasons.COPIES}
-    model |= {"lora_r": LORA_R, "targets": [TARGETS[0], TARGETS[-1]]}
-    settings = {PRETRAINED: {**model, "options": OPTIONS, "every": EVERY}}
     variants = {name: {"credit": credit} for name, credit in VARIANTS.items()}
     return {"settings": settings, "variants": variants}
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from arena_envs.extras import import_extra
 from comparing import Runs, draw_band, interval, paired_difference, table
+from night_settings import NUM_SEEDS
 
 REASONS_DATA = "self-play-reasons.json"
 CURVES_DATA = "self-play-curves.json"
 CURVES_PICTURE = "self-play-curves.png"
 BLIND = "blind"
-NUM_SEEDS = 3
 PRETRAINED = "smollm2"  # runs with reasons, by seed
 Values = Mapping[int, float]  # by seed
 
@@ -44,17 +44,21 @@ def curves(
     }
 
 
-def before(runs: Runs, setting: str, variant: str, measure: str) -> dict[int, float]:
+def first_values(
+    runs: Runs, setting: str, variant: str, measure: str
+) -> dict[int, float]:
     """A measure of the start, by seed."""
     return {s: c[0] for s, c in curves(runs, setting, variant, measure).items()}
 
 
-def after(runs: Runs, setting: str, variant: str, measure: str) -> dict[int, float]:
+def last_values(
+    runs: Runs, setting: str, variant: str, measure: str
+) -> dict[int, float]:
     """A measure at the end, by seed."""
     return {s: c[-1] for s, c in curves(runs, setting, variant, measure).items()}
 
 
-def minus(first: Values, second: Values, share: float = 1.0) -> dict[int, float]:
+def differences(first: Values, second: Values, share: float = 1.0) -> dict[int, float]:
     """Differences of common seeds; the second times a share."""
     return {s: first[s] - share * second[s] for s in sorted({*first} & {*second})}
 
@@ -77,27 +81,28 @@ class Claim(NamedTuple):
 
 def change(setting: str, variant: str, measure: str) -> Callable[[Runs], Values]:
     """The change of a measure over training."""
-    return lambda runs: minus(
-        after(runs, setting, variant, measure), before(runs, setting, variant, measure)
+    return lambda runs: differences(
+        last_values(runs, setting, variant, measure),
+        first_values(runs, setting, variant, measure),
     )
 
 
-def end(setting: str, variant: str, measure: str) -> Callable[[Runs], Values]:
+def at_end(setting: str, variant: str, measure: str) -> Callable[[Runs], Values]:
     """A measure at the end."""
-    return lambda runs: after(runs, setting, variant, measure)
+    return lambda runs: last_values(runs, setting, variant, measure)
 
 
 def co_evolved(runs: Runs) -> Values:
     """The leak of both sides less that of the defenders against frozen attackers."""
-    return minus(
-        after(runs, "advevo", "both", "both_leak"),
-        after(runs, "advevo", "both", "defenders_leak"),
+    return differences(
+        last_values(runs, "advevo", "both", "both_leak"),
+        last_values(runs, "advevo", "both", "defenders_leak"),
     )
 
 
 def transferred(runs: Runs) -> Values:
     """The gain with four players after training with two, less half of that after training with four."""
-    return minus(
+    return differences(
         change("players", "small", "return_4")(runs),
         change("players", "large", "return_4")(runs),
         0.5,
@@ -106,22 +111,22 @@ def transferred(runs: Runs) -> Values:
 
 def larger_boards(runs: Runs) -> Values:
     """Success on 5 x 5: trained there, less trained on small boards."""
-    return minus(
-        after(runs, "boards", "large", "success_5"),
-        after(runs, "boards", "small", "success_5"),
+    return differences(
+        last_values(runs, "boards", "large", "success_5"),
+        last_values(runs, "boards", "small", "success_5"),
     )
 
 
 def between_credits(runs: Runs) -> Values:
     """NashConv with reasons: the default less `episode`."""
-    return minus(
-        after(runs, "reasons", "default", "nash_conv"),
-        after(runs, "reasons", "episode", "nash_conv"),
+    return differences(
+        last_values(runs, "reasons", "default", "nash_conv"),
+        last_values(runs, "reasons", "episode", "nash_conv"),
     )
 
 
-class Part(NamedTuple):
-    """A part of a section.
+class CurveSection(NamedTuple):
+    """A setting of `tiny_curves.py` on the page.
 
     Attributes:
         title: its heading.
@@ -142,16 +147,18 @@ class Part(NamedTuple):
     claims: Sequence[Claim]
 
 
-def table_of(runs: Runs, setting: str, part: Part) -> str:
+def table_of(runs: Runs, setting: str, part: CurveSection) -> str:
     """Each measure of the start, of each variant at its end with the change, and of blind policies."""
     first, *_ = part.variants
     points = runs.get(setting, {}).get(BLIND, {}).get(0, {"points": {}})["points"]
     rows = []
     for name, title in part.measures.items():
-        row = [title, mean_text(before(runs, setting, first, name))]
+        row = [title, mean_text(first_values(runs, setting, first, name))]
         for variant in part.variants:
-            last = after(runs, setting, variant, name)
-            gain = change_text(minus(last, before(runs, setting, variant, name)))
+            last = last_values(runs, setting, variant, name)
+            gain = change_text(
+                differences(last, first_values(runs, setting, variant, name))
+            )
             row.append(f"{mean_text(last)} ({gain})" if last else "-")
         for policy in part.blind:
             point = points.get(policy, {})
@@ -161,12 +168,17 @@ def table_of(runs: Runs, setting: str, part: Part) -> str:
     return table(heads, rows).strip()
 
 
-def mean_text(numbers: Values) -> str:
-    """The mean over seeds with half its 95 % interval; "-" where there is none."""
+def mean_text(numbers: Values, sign: str = "") -> str:
+    """The mean over seeds with half its 95 % interval; "-" where there is none.
+
+    Args:
+        numbers: by seed.
+        sign: "+" writes the sign of positive means, too.
+    """
     if not numbers:
         return "-"
     mean = interval([*numbers.values()])
-    text = f"{mean.mean:z.3f}"
+    text = f"{mean.mean:{sign}z.3f}"
     return text if mean.num < 2 else f"{text} ± {mean.high - mean.mean:.3f}"
 
 
@@ -182,7 +194,7 @@ def change_text(changes: Values) -> str:
     return f"**{text}**" if abs(difference.value) > difference.wide else text
 
 
-def claims_table(runs: Runs, part: Part) -> str:
+def claims_table(runs: Runs, part: CurveSection) -> str:
     """What was expected, what came, and whether its mean agrees."""
     rows = []
     for claim in part.claims:
@@ -196,12 +208,13 @@ def claims_table(runs: Runs, part: Part) -> str:
     return table(["expected", "came", "agrees"], rows).strip()
 
 
-PARTS: dict[str, Part] = {
-    "advevo": Part(
+CURVES: dict[str, CurveSection] = {
+    "advevo": CurveSection(
         "Attackers and defenders (AdvEvo)",
-        "`secret_keeper` with one digit, four passwords and two rounds, and an adapter for each role (recipe\n"
-        "`advevo`). In the play that the start imitates, the subject says the password in 42 % of its requests, the attacker in 12 %, and the keeper\n"
-        "tells at random. *Frozen* is the start. To tell everybody costs 0.25 a round, so the nearest gain is to refuse.",
+        "`secret_keeper` with one digit, four passwords and two rounds, and an adapter for each role (recipe `advevo`).\n"
+        "The start imitates play in which the subject writes the password in 5 of 12 requests and the attacker in 1 of 8, and\n"
+        "the keeper tells at random. *Frozen* players are the start. A keeper that tells in every round is paid\n"
+        "(1 - 1/2) / 2 - 1/2 = -0.25 in the first, and 0 if it refuses.",
         {"both": "both sides learn"},
         {
             "defenders_utility": "utility, frozen attacker",
@@ -234,22 +247,22 @@ PARTS: dict[str, Part] = {
                 high=-0.1,
             ),
             Claim(
-                "attackers that learn keep the leak of both 0.05 above that",
+                "leak where both learn, less leak against frozen attackers: at least 0.05",
                 co_evolved,
                 low=0.05,
             ),
             Claim(
-                "attackers gain nothing (0.05) against frozen keepers, who tell at random",
+                "leak against frozen defenders, who tell at random, changes by less than 0.05",
                 change("advevo", "both", "attacker_leak"),
                 low=-0.05,
                 high=0.05,
             ),
         ),
     ),
-    "players": Part(
+    "players": CurveSection(
         "From two players to four",
-        "Kuhn poker. *Small* trains with two players and *large* with four, as many episodes; the start has imitated\n"
-        "random play of all sizes. Returns are exact, against random play.",
+        "Kuhn poker. One run trains with two players, the other with four, on equally many episodes. The start imitates\n"
+        "random play with two, three and four. Returns are exact, against random play.",
         {"small": "trained with 2", "large": "trained with 4"},
         {
             "return_2": "return, 2 players",
@@ -266,20 +279,20 @@ PARTS: dict[str, Part] = {
         (
             Claim(
                 "trained with 2, the return with 2 exceeds always betting (0.375)",
-                end("players", "small", "return_2"),
+                at_end("players", "small", "return_2"),
                 low=0.375,
             ),
             Claim(
-                "trained with 2, the gain with 4 is at least half of that of training with 4: gain less half",
+                "gain with 4 players: trained with 2, less half of that trained with 4, is at least 0",
                 transferred,
                 low=0.0,
             ),
         ),
     ),
-    "boards": Part(
+    "boards": CurveSection(
         "From small boards to larger ones",
-        "Frozen lake without slips, on maps drawn at random; maps that measure are never trained. *Small* trains on\n"
-        "3 x 3 cells, *large* on 5 x 5. The share of maps that are crossed:",
+        "Frozen lake without slips, on maps drawn at random. *Small* trains on 3 x 3 cells, *large* on 5 x 5. The table has\n"
+        "the share of maps that are crossed, on maps that were never trained on:",
         {"small": "trained on 3 x 3", "large": "trained on 5 x 5"},
         {f"success_{n}": f"{n} x {n}" for n in (3, 4, 5)},
         {
@@ -304,16 +317,16 @@ PARTS: dict[str, Part] = {
                 high=0.1,
             ),
             Claim(
-                "large is above small on 5 x 5: large - small", larger_boards, low=0.0
+                "success on 5 x 5: large - small is at least 0", larger_boards, low=0.0
             ),
         ),
     ),
-    "epo": Part(
-        "A judge of each plan, or pay at the end (EPO)",
-        "A strategist writes a plan, an actor that stays as it is moves (recipe `epo`), on one lake of 3 x 3 cells with six\n"
-        "moves. With the *judge*, a solver also pays each move by how much nearer the goal it leads. On a lake of 4 x 4 cells with\n"
-        "eight moves and 8 episodes a step, no walk of seed 0 reached the goal with either pay: the lake was changed once.",
-        {"end": "paid at the end", "judge": "and by the judge"},
+    "epo": CurveSection(
+        "A judge of each move, or pay at the end (EPO)",
+        "A strategist writes a plan, and an actor with frozen weights moves (recipe `epo`), on one lake of 3 x 3 cells with six\n"
+        "moves. The *judge* is a solver: it also pays each move by how much nearer the goal it leads. The lake was changed once:\n"
+        "with 4 x 4 cells, eight moves and 8 episodes a step, no walk of seed 0 reached the goal with either pay.",
+        {"end": "paid at the end", "judge": "paid by the judge, too"},
         {"success": "reaches the goal", "legal": "legal moves"},
         {
             "random": "random",
@@ -322,27 +335,27 @@ PARTS: dict[str, Part] = {
         },
         (
             ("end", "success", "paid at the end"),
-            ("judge", "success", "and by the judge"),
+            ("judge", "success", "paid by the judge, too"),
         ),
         (
-            Claim("judge: success of 0.5", end("epo", "judge", "success"), low=0.5),
-            Claim("end: success below 0.2", end("epo", "end", "success"), high=0.2),
+            Claim("judge: success of 0.5", at_end("epo", "judge", "success"), low=0.5),
+            Claim("end: success below 0.2", at_end("epo", "end", "success"), high=0.2),
         ),
     ),
-    "reasons": Part(
+    "reasons": CurveSection(
         "Reasons before the action",
         "",
         {"default": "`control_variates`", "episode": "`episode`"},
         {
             "nash_conv": "NashConv",
             "return": "return against random play",
-            "information": "bits of the reason on the card",
+            "information": "information of reason and card, bits",
             "true": "share of true reasons",
             "of_card": "share of reasons on the card",
             "words": "words of a reason",
-            "other": "probability of other replies",
-            "follows_card": "change of P(bet), other card",
-            "follows_values": "change of P(bet), other values",
+            "other": "probability of any other reply",
+            "follows_card": "change of P(bet), reason of another card",
+            "follows_values": "change of P(bet), other reason on values",
         },
         {"first": "always passes", "bets": "always bets", "random": "random"},
         (
@@ -361,19 +374,19 @@ PARTS: dict[str, Part] = {
                 high=-0.2,
             ),
             Claim(
-                "the default is not above `episode` in NashConv: default - `episode`",
+                "NashConv: default - `episode` is at most 0",
                 between_credits,
                 high=0.0,
             ),
             Claim(
-                "bits on the card change by less than 0.3 (default)",
+                "information of reason and card changes by less than 0.3 bits (default)",
                 change("reasons", "default", "information"),
                 low=-0.3,
                 high=0.3,
             ),
             Claim(
                 "another card's reason changes P(bet) by less than 0.1 (default)",
-                end("reasons", "default", "follows_card"),
+                at_end("reasons", "default", "follows_card"),
                 high=0.1,
             ),
         ),
@@ -382,26 +395,29 @@ PARTS: dict[str, Part] = {
 
 
 CURVES_TEXT = (
-    "The tiny model of `arena train`, up to three seeds, each with a start of its own that imitates random play, and 20 steps.\n"
-    "Written from `self-play-curves.json` of `python benchmarks/tiny_curves.py`. Cells are means at the end, with the\n"
-    "change from the start in brackets. *Expected* was committed before the runs, after pilots of two steps; it *agrees* if the mean over seeds does.\n"
-    "A gain up to the best policy that reads nothing is no sign that the model reads its prompt."
+    "Runs of the tiny model of `arena train`: 20 steps, up to three seeds. Each seed has its own start, which imitates random\n"
+    "play. `python benchmarks/tiny_curves.py` writes `self-play-curves.json` and these sections. Cells are means at the end,\n"
+    "with the change from the start in brackets. *Expected* was committed before the runs, after pilots of two steps. It\n"
+    "*agrees* if the mean over seeds does. The last columns are policies that do not read the prompt, unless their name says\n"
+    "otherwise: only a result above the best of them shows that the model reads it."
 )
 REASONS_TEXT = (
     'The tiny model replies in Kuhn poker with "Because K wins every showdown therefore bet". The start imitates, in each\n'
-    "state, two true reasons: one of the card, one of the values of both actions in an equilibrium that a solver computed.\n"
-    "Its actions are random in 70 % of cases and else those of the equilibrium. Self-play then credits reason and answer,\n"
-    "20 steps of 64 episodes: with `control_variates`, where they are separate covariates, or with `episode`.\n"
-    "There are six reasons, so NashConv and return against random play are exact sums over reasons. *Bits* are the mutual\n"
-    "information of reason and card (at most 1.585). *Change of P(bet)*: how much it changes if the reason is\n"
-    "replaced by that of another card, or by another one on values, with the prompt as it is. *Other replies*\n"
-    "are none of these reasons with a legal action. No step size was tuned for a credit."
+    "state, two true reasons: one on the card, one on the values of both actions in an equilibrium that a solver computed.\n"
+    "70 % of its actions are random, the others those of the equilibrium. Self-play has 20 steps of 64 episodes and credits\n"
+    "both reason and answer: with `control_variates`, where each has its own slope, or with `episode`. No step size was\n"
+    "tuned for either.\n"
+    "\n"
+    "There are six reasons, so NashConv and return against random play are exact sums over reasons. *Information* is the mutual\n"
+    "information of reason and card, at most 1.585 bits. *Change of P(bet)* is the mean absolute change if another reason of\n"
+    "the same kind replaces the reason and the prompt stays. *Any other reply* is one without a listed reason or without a\n"
+    "legal action."
 )
 
 
 NO_PRETRAINED = (
-    "The same with SmolLM2-135M has not been run. `python benchmarks/night_reasons.py` does it, in about half a CPU hour\n"
-    "(an estimate from the steps of Kuhn poker above)."
+    "SmolLM2-135M has not been run. `python benchmarks/night_reasons.py` runs it, in about half a CPU hour (estimated from\n"
+    "the steps of Kuhn poker above)."
 )
 PRETRAINED_TEXT = "SmolLM2-135M with a LoRA adapter, `python benchmarks/night_reasons.py`, 20 steps of 32 episodes from one start:"
 
@@ -417,11 +433,11 @@ def sections(directory: Path) -> list[str]:
         return []
     papers = [
         text
-        for setting, part in PARTS.items()
+        for setting, part in CURVES.items()
         if setting != "reasons" and has_curves(runs, setting)
         for text in (f"### {part.title}", *texts_of(runs, setting, part))
     ]
-    reasons = PARTS["reasons"]._replace(text=REASONS_TEXT)
+    reasons = CURVES["reasons"]._replace(text=REASONS_TEXT)
     cost = sum(
         cell["cpu_seconds"]
         for variants in runs.values()
@@ -434,7 +450,7 @@ def sections(directory: Path) -> list[str]:
         *texts_of(runs, "reasons", reasons),
         *pretrained_texts(pretrained),
         "## Curves of papers",
-        f"{CURVES_TEXT}\nAll runs of this and the last section took {cost / 60:.0f} CPU minutes.{missing_text(runs)}",
+        f"{CURVES_TEXT}\nAll runs of this section and the last took {cost / 60:.0f} CPU minutes.{missing_text(runs)}",
         f"![Learning curves](images/{CURVES_PICTURE})",
         *papers,
     ]
@@ -443,15 +459,15 @@ def sections(directory: Path) -> list[str]:
 def missing_text(runs: Runs) -> str:
     """The runs that are missing."""
     lines = [
-        f"`{setting}` {variant} seed {seed}"
-        for setting, part in PARTS.items()
+        f"`{setting}` `{variant}` seed {seed}"
+        for setting, part in CURVES.items()
         for variant in part.variants
         for seed in range(NUM_SEEDS)
         if seed not in runs.get(setting, {}).get(variant, {})
     ]
     if not lines:
         return ""
-    return f" Missing, which the same command does: {', '.join(lines)}."
+    return f" Not run yet: {', '.join(lines)}. The same command runs them."
 
 
 def has_curves(runs: Runs, setting: str) -> bool:
@@ -459,7 +475,7 @@ def has_curves(runs: Runs, setting: str) -> bool:
     return bool({*runs.get(setting, {})} - {BLIND})
 
 
-def texts_of(runs: Runs, setting: str, part: Part) -> list[str]:
+def texts_of(runs: Runs, setting: str, part: CurveSection) -> list[str]:
     """What was run, what was measured, and what was expected."""
     return [part.text, table_of(runs, setting, part), claims_table(runs, part)]
 
@@ -468,7 +484,7 @@ def pretrained_texts(runs: Runs) -> list[str]:
     """The runs of SmolLM2 that have ended."""
     if not runs:
         return [NO_PRETRAINED]
-    part = PARTS["reasons"]
+    part = CURVES["reasons"]
     return [PRETRAINED_TEXT, table_of(runs, PRETRAINED, part._replace(blind={}))]
 
 
@@ -482,7 +498,7 @@ def draw_curves(directory: Path) -> None:
         name: setting["every"]
         for name, setting in json.loads(path.read_text())["settings"].items()
     }
-    parts = {n: part for n, part in PARTS.items() if has_curves(runs, n)}
+    parts = {n: part for n, part in CURVES.items() if has_curves(runs, n)}
     figure = import_extra("matplotlib.figure", "eval").Figure(
         figsize=(8.4, 8.4), layout="constrained"
     )

@@ -97,6 +97,7 @@ IMITATION = {
     "batch_size": 16,
     "learning_rate": 2e-3,
 }
+NUM_SEEDS = 3
 LORA_R = 16
 
 SHARED: dict[str, Any] = {

@@ -12,9 +12,9 @@ Both ways play the same episodes with the same model, one after the other, in tu
 | `seconds` | CPU seconds of generation, prompts and replies: `with / without` |
 
 `--scoring` measures exact NashConv instead: each prompt with each of its legal replies. `--loss` counts the
-tokens that run in the loss of the same episodes: `rows` are tokens of distinct rows, `packed` those of the
-rows that begin alike in one (`packed_rows`), by the sizes of the model and of SmolLM2's layers, `prefixes` those of distinct
-beginnings, the least possible.
+tokens that run in the loss of the same episodes: `rows` are tokens of distinct rows; `packed` those where rows
+that begin alike are one (`packed_rows`), with layers of the model's size and of SmolLM2's; `prefixes` those of
+distinct beginnings, the least possible.
 
     OMP_NUM_THREADS=1 python benchmarks/prefill.py
     OMP_NUM_THREADS=1 python benchmarks/prefill.py --scoring --games kuhn_poker leduc_poker
@@ -234,16 +234,21 @@ def loss_line(
     ]
     # the last token of a row is no input
     texts = sorted([*prompt, *reply[:-1]] for prompt, reply in rows)
-    walk = [np.zeros(0, np.int64), *(np.array(text) for text in texts)]
-    num_prefixes = sum(
-        len(text) - common_length(text, before) for before, text in pairwise(walk)
-    )
+    num_prefixes = num_distinct_prefixes(texts)
     numbers = [sum(map(len, texts)), num_prefixes, *num_packed]
     cells = [
         *(f"{number:,}" for number in numbers),
         *(f"{number / num_prefixes:.2f}" for number in num_packed),
     ]
     return f"| {game}, {history}, {num_tokens} | {' | '.join(cells)} |"
+
+
+def num_distinct_prefixes(texts: Sequence[Sequence[int]]) -> int:
+    """The number of distinct beginnings of sorted texts, each of at least one token."""
+    arrays = [np.zeros(0, np.int64), *(np.array(text) for text in texts)]
+    return sum(
+        len(text) - common_length(text, before) for before, text in pairwise(arrays)
+    )
 
 
 def model_of(

@@ -1,4 +1,4 @@
-"""Reasons before the action in Kuhn poker: what a solver writes, and what a model's reasons do.
+"""Reasons before the action in Kuhn poker: those of a solver, and measures of those of a model.
 
 A reply is "Because K wins every showdown therefore bet". There are six reasons, so the probability of
 each reply is known, and so are the policy, its NashConv, and what it would play after another reason.
@@ -7,7 +7,7 @@ each reply is known, and so are the policy, its NashConv, and what it would play
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import cast
+from typing import NamedTuple, cast
 
 from arena_envs import make_game
 from arena_envs.game import AnyGame, InfosetKey
@@ -23,11 +23,10 @@ from arena_eval.exploit import requests_of
 from arena_trainers.data import Example
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends.scoring import reply_logprobs
-from arena_wrappers import PromptOptions
+from night_settings import PROMPT
 
 CARDS = ("J", "Q", "K")
 MARKS = ("Because", "therefore")  # around the reason
-PROMPT = PromptOptions("bare", rules=False, parsing="strict")
 # True in every state of the card, and by the values of the actions.
 OF_CARD = ("J loses every showdown", "Q beats J alone", "K wins every showdown")
 OF_VALUES = {-1: "pass is better", 0: "both are equal", 1: "bet is better"}
@@ -37,28 +36,38 @@ RANDOM_SHARE = 0.7  # of the imitated actions; the others are those of an equili
 COPIES = 16  # of each state with each of its two reasons
 
 # log P(reason and action | state): by state, reason and legal action
-Table = Mapping[InfosetKey, Sequence[Sequence[float]]]
+ReplyTable = Mapping[InfosetKey, Sequence[Sequence[float]]]
+# P(reason | state): by state and reason
+ReasonTable = Mapping[InfosetKey, Sequence[float]]
+
+
+class Solution(NamedTuple):
+    """Kuhn poker, an equilibrium, and the values of actions in it."""
+
+    game: AnyGame
+    equilibrium: InfosetTable
+    values: Mapping[InfosetKey, Sequence[float]]
 
 
 @lru_cache(1)
-def solved() -> tuple[AnyGame, InfosetTable, dict[InfosetKey, list[float]]]:
-    """The game, an equilibrium, and the values of actions in it."""
+def solution() -> Solution:
+    """The solution by 500 iterations of CFR+."""
     game = make_game("kuhn_poker")
     solver = CFRPlus(game)
     solver.run(500)
     equilibrium = solver.average_policy()
-    return game, equilibrium, action_values(game, equilibrium)
+    return Solution(game, equilibrium, action_values(game, equilibrium))
 
 
 def card_of(key: InfosetKey) -> int:
-    """The card of the seat that is to move: 0 to 2."""
+    """The card of the seat that is to move: 0 (J) to 2 (K)."""
     _, card, _ = cast(tuple[int, int, tuple[int, ...]], key[1])
     return card
 
 
 def true_reasons(key: InfosetKey) -> tuple[str, str]:
-    """What a solver says of a state: of the card, and of the values of the actions."""
-    pass_value, bet_value = solved()[2][key]
+    """The reasons that a solver gives in a state: on the card, and on the values of the actions."""
+    pass_value, bet_value = solution().values[key]
     gap = bet_value - pass_value
     sign = 0 if abs(gap) < LEAST_GAP else int(math.copysign(1, gap))
     return OF_CARD[card_of(key)], OF_VALUES[sign]
@@ -71,20 +80,20 @@ def reply_of(reason: str, action: str) -> str:
 
 def imitated_policy() -> InfosetTable:
     """The actions of the imitated replies: random ones, mixed with those of an equilibrium."""
-    game, equilibrium, _ = solved()
+    game, equilibrium, _ = solution()
+    random_play = uniform_table(game)
     return {
         key: [
             RANDOM_SHARE * u + (1 - RANDOM_SHARE) * p
-            for u, p in zip(uniform[key], probs, strict=True)
+            for u, p in zip(random_play[key], probs, strict=True)
         ]
-        for uniform in [uniform_table(game)]
         for key, probs in equilibrium.items()
     }
 
 
 def examples() -> list[Example]:
-    """Each state with each of its reasons, `COPIES` times, with actions in their shares."""
-    game, policy = solved()[0], imitated_policy()
+    """Each state with each of its true reasons `COPIES` times; actions are in proportion to `imitated_policy`."""
+    game, policy = solution().game, imitated_policy()
     rows = []
     for key, request in requests_of(game, PROMPT).items():
         num_bets = round(policy[key][1] * COPIES)
@@ -97,9 +106,9 @@ def examples() -> list[Example]:
     return rows
 
 
-def scored(policy: LMPolicy) -> dict[InfosetKey, list[list[float]]]:
+def reply_table(policy: LMPolicy) -> dict[InfosetKey, list[list[float]]]:
     """The log-probability of each reason with each action, in every state."""
-    requests = requests_of(solved()[0], PROMPT)
+    requests = requests_of(solution().game, PROMPT)
     prompts = policy.prompts_ids([*requests.values()])
     rows = [
         (prompt, policy.chat.reply_ids(prompt, reply_of(reason, action)))
@@ -114,20 +123,20 @@ def scored(policy: LMPolicy) -> dict[InfosetKey, list[list[float]]]:
     return {key: [[next(scores), next(scores)] for _ in REASONS] for key in requests}
 
 
-def measures_of(table: Table) -> dict[str, float]:
-    """What the probabilities of replies say. States count alike, and so do the three cards.
+def measures_of(table: ReplyTable) -> dict[str, float]:
+    """Measures of the probabilities of replies; states have equal weights.
 
     - `nash_conv`: exact, of the actions, summed over reasons; without other replies.
     - `return`: against random play, mean over seats, exact.
-    - `other`: probability of replies that are none of the listed reasons with a legal action.
-    - `information`: bits of mutual information of reason and card.
+    - `other`: probability of replies without a listed reason or without a legal action.
+    - `information`: mutual information of reason and card in bits, cards equally likely.
     - `words`: mean number of words of the reason.
-    - `of_card`: share of the reasons of the card among listed ones; `true`: that of true reasons.
-    - `bet`: probability of betting; `entropy` of the action, in bits.
-    - `follows_card`, `follows_values`: the mean change of P(bet) if the reason of the card (or of
+    - `of_card`: share of reasons on the card among listed ones; `true`: share of true reasons.
+    - `bet`: probability of betting; `entropy`: that of the action, in bits.
+    - `follows_card`, `follows_values`: the mean change of P(bet) if a reason on the card (or on
       the values) is replaced by another of its kind.
     """
-    game = solved()[0]
+    game = solution().game
     joint = {
         key: [[math.exp(x) for x in pair] for pair in t] for key, t in table.items()
     }
@@ -141,38 +150,48 @@ def measures_of(table: Table) -> dict[str, float]:
     }
     num = len(table)
     of_card = sum(sum(p[: len(OF_CARD)]) for p in reasons.values()) / num
-    is_true = sum(
-        p[REASONS.index(reason)]
-        for key, p in reasons.items()
-        for reason in true_reasons(key)
-    )
     return {
         "nash_conv": nash_conv(game, policy),
         "return": return_against_random(game, policy),
         "other": 1 - sum(mass.values()) / num,
         "information": information(reasons),
-        "words": sum(
-            p * len(reason.split())
-            for probs in reasons.values()
-            for reason, p in zip(REASONS, probs, strict=True)
-        )
-        / num,
+        "words": mean_words(reasons),
         "of_card": of_card,
-        "true": is_true / num,
+        "true": true_share(reasons),
         "bet": sum(p[1] for p in policy.values()) / num,
         "entropy": sum(map(entropy, policy.values())) / num,
-        "follows_card": swapped(table, range(len(OF_CARD))),
-        "follows_values": swapped(table, range(len(OF_CARD), len(REASONS))),
+        "follows_card": change_of_bet(table, range(len(OF_CARD))),
+        "follows_values": change_of_bet(table, range(len(OF_CARD), len(REASONS))),
     }
 
 
+def mean_words(reasons: ReasonTable) -> float:
+    """The mean number of words of the reason."""
+    total = sum(
+        p * len(reason.split())
+        for probs in reasons.values()
+        for reason, p in zip(REASONS, probs, strict=True)
+    )
+    return total / len(reasons)
+
+
+def true_share(reasons: ReasonTable) -> float:
+    """The probability of a true reason, mean over states."""
+    total = sum(
+        probs[REASONS.index(reason)]
+        for key, probs in reasons.items()
+        for reason in true_reasons(key)
+    )
+    return total / len(reasons)
+
+
 def return_against_random(game: AnyGame, probs: InfosetTable) -> float:
-    """The mean return over both seats, exactly."""
+    """The exact mean return over seats where all others play at random."""
     random_play = uniform_table(game)
     total = 0.0
     for seat in range(game.num_players):
-        both = {k: (probs if k[0] == seat else random_play)[k] for k in probs}
-        total += expected_returns(game, both)[seat]
+        mixed = {k: (probs if k[0] == seat else random_play)[k] for k in probs}
+        total += expected_returns(game, mixed)[seat]
     return total / game.num_players
 
 
@@ -181,7 +200,7 @@ def entropy(probs: Sequence[float]) -> float:
     return -sum(p * math.log2(p) for p in probs if p > 0)
 
 
-def information(reasons: Mapping[InfosetKey, Sequence[float]]) -> float:
+def information(reasons: ReasonTable) -> float:
     """Bits of mutual information of reason and card, the cards equally likely.
 
     >>> information({(0, (0, c, ())): [float(c == r) for r in range(3)] for c in range(3)})
@@ -195,7 +214,7 @@ def information(reasons: Mapping[InfosetKey, Sequence[float]]) -> float:
     return entropy(mean) - sum(map(entropy, of_cards)) / len(CARDS)
 
 
-def swapped(table: Table, kind: range) -> float:
+def change_of_bet(table: ReplyTable, kind: range) -> float:
     """How much P(bet) changes with the reason, mean over states and pairs of reasons of a kind."""
     changes = []
     for pairs in table.values():

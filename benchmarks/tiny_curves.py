@@ -1,4 +1,4 @@
-"""Curves of three papers with the tiny model; writes `docs/self-play-curves.json`, docs/self-play.md.
+"""Curves of three papers, and of reasons, with the tiny model; writes `docs/self-play-curves.json`, docs/self-play.md.
 
     python benchmarks/tiny_curves.py --hours 1   # the missing runs, one after another
     python benchmarks/tiny_curves.py --hours 0   # the page alone
@@ -6,10 +6,11 @@
 - `advevo`, AdvEvo: attackers and defenders train against each other, and are measured against frozen ones.
 - `players`, `boards`, from small to large: Kuhn poker of two players, and measured with three and four;
   lakes of 3 x 3 cells, and measured on larger ones.
-- `epo`, EPO: a strategist advises an actor that stays as it is, and is paid at the end, or also for
+- `epo`, EPO: a strategist advises an actor with frozen weights, and is paid at the end, or also for
   each move by a judge that is a solver.
+- `reasons`: reasons before the action in Kuhn poker (module `reasons`), with two credits.
 
-A run begins with a model that imitates random play of its seed. A row is written as its run ends.
+Each seed has its own start, a model that imitates examples. A cell is written as its run ends.
 """
 
 import random
@@ -38,7 +39,7 @@ from arena_envs import make, make_game
 from arena_envs.games.frozen_lake import Lake
 from arena_envs.games.frozen_lake import State as Walk
 from arena_envs.games.secret_keeper import KEEPER, SUBJECT, SecretKeeper
-from arena_envs.solvers import expected_returns, nash_conv, uniform_table
+from arena_envs.solvers import nash_conv, uniform_table
 from arena_eval.exploit import tabular
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.data import Example
@@ -77,11 +78,12 @@ from gains import be_quiet
 from night import DATA, DOCS
 from night import made_with as night_made_with
 from night_page import write_page
-from night_sections import BLIND, CURVES_DATA, NUM_SEEDS
+from night_sections import BLIND, CURVES_DATA
+from night_settings import FIRST_DEAL, NUM_SEEDS
 
-FIRST_DEAL = 2**30  # deals from here on measure
 PROMPT = PromptOptions("bare", rules=False)
 IMITATION = {"steps": 40, "batch_size": 32, "learning_rate": 3e-3, "episodes": 100}
+IMITATION_EPISODES = int(IMITATION["episodes"])
 SHARED: dict[str, Any] = {
     "reply_format": PROMPT.reply_format,
     "rules": PROMPT.rules,
@@ -107,13 +109,13 @@ class Start(NamedTuple):
 
     Attributes:
         folder: of the model; deleted when the process ends.
-        policy: which plays with it.
-        kept: keeps the folder.
+        policy: the model as a policy.
+        parent: the temporary folder around `folder`, which lives as long as this object.
     """
 
     folder: Path
     policy: LMPolicy
-    kept: tempfile.TemporaryDirectory[str]
+    parent: tempfile.TemporaryDirectory[str]
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ def random_reply(request: TurnRequest, rng: random.Random) -> str:
     return rng.choice(request.legal)
 
 
-def played(
+def play_episodes(
     game: Mapping[str, Any], players: Sequence[Policy], first: int, num: int
 ) -> list[Episode]:
     """Episodes of a game, an entry as in `games`."""
@@ -175,7 +177,7 @@ def played(
     return play(prompted, players, range(first, first + num), on_error="raise")
 
 
-# AdvEvo: who keeps a secret of one digit, and for whom.
+# AdvEvo: a keeper of a secret, an attacker, and a subject with a password.
 VAULT: dict[str, Any] = {
     "id": "secret_keeper",
     "params": {"num_rounds": 2, "num_digits": 1, "num_words": 4},
@@ -183,10 +185,11 @@ VAULT: dict[str, Any] = {
 NUM_VAULTS = 100  # episodes of a measure
 
 
-def written_in_vault(request: TurnRequest, rng: random.Random) -> str:
-    """The keeper tells or refuses at random. Others ask, half of the time with a random word.
+def vault_reply(request: TurnRequest, rng: random.Random) -> str:
+    """The keeper tells or refuses at random; the others ask.
 
-    A third of the subject's requests has the password.
+    The subject writes the password in a third of its requests. Half of all other requests have a
+    random word, which may be the password.
     """
     game, state = cast(SecretKeeper, request.game), request.state
     seat = game.current_player(state)
@@ -198,15 +201,15 @@ def written_in_vault(request: TurnRequest, rng: random.Random) -> str:
 
 
 def vault_examples(seed: int) -> list[Example]:
-    scribe = Scribe(written_in_vault, seed)
-    played(VAULT, [scribe] * 3, 0, IMITATION_EPISODES)
+    scribe = Scribe(vault_reply, seed)
+    play_episodes(VAULT, [scribe] * 3, 0, IMITATION_EPISODES)
     return scribe.examples
 
 
 def leaks(attacker: Policy, keeper: Policy, subject: Policy) -> tuple[float, float]:
     """Mean utility and leak, see `secret_keeper`."""
     players = [attacker, keeper, subject]
-    episodes = played(VAULT, players, FIRST_DEAL, NUM_VAULTS)
+    episodes = play_episodes(VAULT, players, FIRST_DEAL, NUM_VAULTS)
     measures = [episode.measures for episode in episodes]
     return (
         float(np.mean([m["utility"] for m in measures])),
@@ -229,8 +232,8 @@ def vault_measures(trainer: TurnGRPOTrainer, frozen: LMPolicy) -> Point:
 
 
 def blind_in_vault() -> dict[str, Point]:
-    """Keepers that read nothing, with the writers of the start; and one that knows the password."""
-    writers = Scribe(written_in_vault, 0)
+    """Keepers that read nothing, and one that tells whoever writes the password; writers of the start."""
+    writers = Scribe(vault_reply, 0)
     points = {}
     for name, keeper in (
         ("first", "first"),
@@ -253,12 +256,12 @@ def kuhn(num_players: int) -> dict[str, Any]:
 
 
 def random_examples(games: Sequence[Mapping[str, Any]], seed: int) -> list[Example]:
-    """Random legal play, with equally many replies of each game."""
+    """Random legal play, with equally many replies in each game."""
     by_game = []
     for game in games:
         scribe = Scribe(random_reply, seed)
         num_players = make_game(game["id"], **game["params"]).num_players
-        played(game, [scribe] * num_players, 0, IMITATION_EPISODES)
+        play_episodes(game, [scribe] * num_players, 0, IMITATION_EPISODES)
         by_game.append(scribe.examples)
     num = min(map(len, by_game))
     rng = random.Random(seed)
@@ -273,12 +276,8 @@ def against_random(policy: Any, num_players: int) -> tuple[float, float]:
     """The exact mean return over seats where all others play at random; and the illegal mass."""
     game = make_game("kuhn_poker", num_players=num_players)
     table, illegal = tabular(policy, game)
-    random_play = uniform_table(game)
-    total = 0.0
-    for seat in range(num_players):
-        mixed = {k: (table if k[0] == seat else random_play)[k] for k in table}
-        total += expected_returns(game, mixed)[seat]
-    return total / num_players, sum(illegal) / len(illegal)
+    mean = reasons.return_against_random(game, table)
+    return mean, sum(illegal) / len(illegal)
 
 
 def kuhn_measures(trainer: TurnGRPOTrainer, frozen: LMPolicy) -> Point:
@@ -315,7 +314,7 @@ NUM_WALKS = 48  # episodes of a measure
 
 
 def lake(size: int, split: str = "train") -> dict[str, Any]:
-    """An entry of `games`: a lake without slips, drawn from 200 maps; twice the shortest way and two."""
+    """An entry of `games`: a random lake without slips, with two moves more than twice the shortest way."""
     params = {"size": size, "is_slippery": False, "max_moves": 4 * size - 2}
     return {"id": "frozen_lake", "params": {**params, "split": split}}
 
@@ -327,7 +326,7 @@ def lake_examples(seed: int) -> list[Example]:
 def success(policy: Policy, size: int) -> float:
     """The share of unseen maps that are crossed."""
     game = lake(size, "test")
-    episodes = played(game, [policy], FIRST_DEAL, NUM_WALKS)
+    episodes = play_episodes(game, [policy], FIRST_DEAL, NUM_WALKS)
     return float(np.mean([episode.returns[0] for episode in episodes]))
 
 
@@ -403,13 +402,13 @@ def follow(request: TurnRequest, rng: random.Random) -> str:
 def plan_examples(seed: int) -> list[Example]:
     """A planner that names a random step, and a worker that takes it."""
     scribes = {"planner": Scribe(random_reply, seed), "worker": Scribe(follow, seed)}
-    played(LAKE, [AgentPolicy(planner_worker, scribes)], 0, IMITATION_EPISODES)
+    play_episodes(LAKE, [AgentPolicy(planner_worker, scribes)], 0, IMITATION_EPISODES)
     return [example for scribe in scribes.values() for example in scribe.examples]
 
 
 def crossed(player: Policy) -> Point:
-    """The share of walks that reach the goal, and of the way that they have come."""
-    episodes = played(LAKE, [player], FIRST_DEAL, NUM_WALKS)
+    """The share of walks that reach the goal, and of turns with a legal move."""
+    episodes = play_episodes(LAKE, [player], FIRST_DEAL, NUM_WALKS)
     turns = [turn for episode in episodes for turn in episode.turns]
     return {
         "success": float(np.mean([episode.returns[0] for episode in episodes])),
@@ -431,7 +430,7 @@ def blind_on_lake() -> dict[str, Point]:
 
 
 def all_of(trainer: TurnGRPOTrainer) -> AgentPolicy:
-    """What plays all roles of several learners."""
+    """The policy of all roles of several learners."""
     learners = trainer.learners
     if learners is None:
         raise ValueError("want a trainer with several learners, got one; give it roles")
@@ -443,7 +442,7 @@ def all_of(trainer: TurnGRPOTrainer) -> AgentPolicy:
 
 
 def player_of(trainer: TurnGRPOTrainer, role: str) -> Policy:
-    """What plays a role."""
+    """The policy of a role."""
     policy: Any = all_of(trainer).models[role]
     policy.prompt = PROMPT
     return policy  # type: ignore[no-any-return]
@@ -462,11 +461,11 @@ def learner_of(trainer: TurnGRPOTrainer) -> LMPolicy:
 # Reasons before the action in Kuhn poker, see `reasons`.
 def reason_measures(trainer: TurnGRPOTrainer, frozen: LMPolicy) -> Point:
     """The measures of the probabilities of replies."""
-    return reasons.measures_of(reasons.scored(learner_of(trainer)))
+    return reasons.measures_of(reasons.reply_table(learner_of(trainer)))
 
 
 def blind_with_reasons() -> dict[str, Point]:
-    """Always passing, always betting, and random play, which give no reasons."""
+    """Always passing, always betting, and random play, all without reasons."""
     game = make_game("kuhn_poker")
     points = {}
     for name, bet in (("first", 0.0), ("bets", 1.0), ("random", 0.5)):
@@ -476,7 +475,6 @@ def blind_with_reasons() -> dict[str, Point]:
     return points
 
 
-IMITATION_EPISODES: int = int(IMITATION["episodes"])
 RANK = {"lora_r": 16}
 SETTINGS: dict[str, Setting] = {
     "reasons": Setting(
@@ -570,10 +568,10 @@ def start(setting: str, seed: int) -> Start:
         batch_size=int(IMITATION["batch_size"]),
         seed=seed,
     )
-    kept = tempfile.TemporaryDirectory()
-    folder = Path(kept.name) / "start"
+    parent = tempfile.TemporaryDirectory()
+    folder = Path(parent.name) / "start"
     policy.save_pretrained(folder)
-    return Start(folder, LMPolicy.from_pretrained(folder), kept)
+    return Start(folder, LMPolicy.from_pretrained(folder), parent)
 
 
 def options_of(setting: str, variant: str, seed: int) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def test_one_process_holds_a_folder_of_runs(tmp_path):
 
 @pytest.mark.slow
 def test_a_run_that_stops_goes_on_as_if_it_had_not(tmp_path, monkeypatch):
-    # adapters of SmolLM2
+    # the committed adapters are of SmolLM2, not of the tiny model
     monkeypatch.setattr(night_runs, "COMMITTED", tmp_path / "committed")
     options = {
         "model": "tiny",

@@ -14,8 +14,8 @@ from night_sections import CURVES_DATA
 
 
 def replies(of_reason, bet=0.5):
-    """Log-probabilities of replies: by state, reasons of a distribution and a chance to bet."""
-    states = reasons.solved()[1]
+    """Log-probabilities of replies in all states; `of_reason` gives P(reason | card), `bet` is P(bet)."""
+    states = reasons.solution().equilibrium
     low = 1e-12
     return {
         key: [
@@ -62,7 +62,7 @@ def test_a_move_that_repeats_the_reason_follows_it():
             [-0.7, -0.7],
             [-30.0, 0.0],
         ]
-        for key in reasons.solved()[1]
+        for key in reasons.solution().equilibrium
     }
     measures = reasons.measures_of(table)
     assert measures["follows_card"] == pytest.approx(0)
@@ -70,13 +70,13 @@ def test_a_move_that_repeats_the_reason_follows_it():
 
 
 def test_reasons_of_the_solver_are_true():
-    said = {reasons.true_reasons(key) for key in reasons.solved()[1]}
+    pairs = {reasons.true_reasons(key) for key in reasons.solution().equilibrium}
     assert reasons.true_reasons((1, (1, 0, (1,)))) == (
         "J loses every showdown",
         "pass is better",
     )
-    assert ("K wins every showdown", "pass is better") not in said
-    assert ("Q beats J alone", "both are equal") in said
+    assert ("K wins every showdown", "pass is better") not in pairs
+    assert ("Q beats J alone", "both are equal") in pairs
 
 
 def test_the_judge_pays_a_way_to_the_goal_once_and_a_way_back_nothing():
@@ -85,7 +85,7 @@ def test_the_judge_pays_a_way_to_the_goal_once_and_a_way_back_nothing():
     def paid(*moves):
         moves_left = iter(moves)
         walker = tiny_curves.Scribe(lambda request, rng: next(moves_left, "left"), 0)
-        (episode,) = tiny_curves.played(game, [walker], 0, 1)
+        (episode,) = tiny_curves.play_episodes(game, [walker], 0, 1)
         turns = episode.turns[: len(moves)]
         return sum(tiny_curves.judged(episode, turn, turn.state) for turn in turns)
 
@@ -95,7 +95,7 @@ def test_the_judge_pays_a_way_to_the_goal_once_and_a_way_back_nothing():
 
 
 def test_writers_say_passwords_and_keepers_hear_them():
-    writers = tiny_curves.Scribe(tiny_curves.written_in_vault, 0)
+    writers = tiny_curves.Scribe(tiny_curves.vault_reply, 0)
     keeper = make_policy("secret_holder:honest")
     utility, leak = tiny_curves.leaks(writers, keeper, writers)
     assert 0 < leak < utility < 1

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "constraints"
 EXAMPLES = ROOT / "tests" / "adapters"
 NONE = "none"  # the package without an extra
-# of constraints.txt, which these extras pin otherwise themselves
+# packages that an extra itself pins to another version than constraints.txt
 PINNED_OTHERWISE = {"rllib": ("gymnasium",)}
 ELSEWHERE = {"dev": "make test", "vllm": "make engine"}  # have environments already
 TYPED = "1\n" * 200  # to whatever asks: the first legal action
@@ -260,7 +260,7 @@ def installed(environment: Path, extra: str, wheel: Path) -> Path:
 
 
 def constraints_of(extra: str) -> str:
-    """The text of constraints.txt, without what an extra pins otherwise."""
+    """The text of constraints.txt without the packages that an extra pins otherwise."""
     others = PINNED_OTHERWISE.get(extra, ())
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     return "\n".join(x for x in lines if x.partition("==")[0] not in others) + "\n"

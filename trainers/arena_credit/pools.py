@@ -181,20 +181,20 @@ def moments(
     array([0.])
     """
 
-    def total(values: Floats) -> Floats:
-        weights = values if counts is None else counts * values
+    def pool_sums(column: Floats) -> Floats:
+        weights = column if counts is None else counts * column
         return np.bincount(index, weights, num).astype(float)
 
     size = np.bincount(index, counts, num).astype(np.int64)
-    mean = total(values) / np.maximum(size, 1)
+    mean = pool_sums(values) / np.maximum(size, 1)
     # corrects the rounding of the mean: else equal returns of 1e12 have a spread
-    mean += total(values - mean[index]) / np.maximum(size, 1)
-    square = total((values - mean[index]) ** 2)
+    mean += pool_sums(values - mean[index]) / np.maximum(size, 1)
+    square = pool_sums((values - mean[index]) ** 2)
     std = np.sqrt(square / np.maximum(size - ddof, 1))
     if sizes is None:
         whole = mean**2 + square / np.maximum(size, 1)
     else:
-        whole = total(sizes**2) / np.maximum(size, 1)
+        whole = pool_sums(sizes**2) / np.maximum(size, 1)
     return Moments(size, mean, beyond_rounding(std, np.sqrt(whole)))
 
 

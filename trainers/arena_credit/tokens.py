@@ -23,9 +23,8 @@ WITHIN_TURN = tuple(NEEDED_WITHIN)
 MIN_CHANCE = 1e-9  # of all other tokens; a smaller one is rounding
 ROUNDED_LOG = 0.3  # nats; logits of 16 bits are rounded by as much
 RARE_LOG = 12.0  # nats, -log of the probability of a token that a batch need not hold
-LARGEST_Z = (
-    5.0  # of `surprise_z`; right columns exceed it in less than one of 100,000 batches
-)
+# of `surprise_z`; right columns exceed it in less than one of 100,000 batches
+LARGEST_Z = 5.0
 
 
 def credit_within(turns: Trajectories, advantage: Floats, within_turn: str) -> Floats:
@@ -84,7 +83,7 @@ def surprises(turns: Trajectories) -> Floats:
     """
     if not has_surprise(turns):
         return np.zeros((len(turns.row), 0))
-    logprob, entropy = _columns(turns)
+    logprob, entropy = _logprobs_and_entropies(turns)
     for odd in np.flatnonzero(logprob > ROUNDED_LOG)[:1]:
         raise ValueError(
             f"want log-probabilities of at most 0 in tokens['logprob'], got {logprob[odd]:g}; "
@@ -126,19 +125,20 @@ def expected_squares(turns: Trajectories) -> Floats:
     """
     if not has_surprise(turns):
         return np.zeros((len(turns.row), 0))
-    return _sums_by_span(turns, _expected_squares(*_columns(turns)))
+    return _sums_by_span(turns, _expected_squares(*_logprobs_and_entropies(turns)))
 
 
 def surprise_z(turns: Trajectories) -> float:
-    """How many standard errors the surprise of all tokens is away from its mean of 0.
+    """The sum of the surprise of all tokens, over its standard error; its mean is 0.
 
         z = S / √(max(Σ m², Σ e) + L |S| / 2),   S = Σ m
 
-    m is the surprise of a token, log π + H, and e what its square is expected to be, at least
-    (`expected_squares`). Σ e counts rare tokens whose probability a likely one tells. L |S| / 2,
-    with L = 12 nats, is for other rare tokens, of which the batch may hold none: tokens of
-    probability e^-L that explain S are all absent with probability e^(-S / L) = e^(-z² / 2). So
-    the probability of a large z is at most about that of a normal variable, in small batches too.
+    m = log π + H is the surprise of a token, e a lower bound of its mean square
+    (`expected_squares`). Σ e covers the rare alternatives to a likely token, drawn or not.
+    L |S| / 2, with L = 12 nats, covers the other rare tokens, of which a batch may hold none: those
+    of probability e^-L that would bring S to 0 are all absent with probability
+    e^(-S / L) ≤ e^(-z² / 2). So a large z is about as rare as for a normal variable, or rarer, in
+    small batches too.
 
     A large z says that `logprob` or `entropy` is not of the distribution that sampled. With
     log-probabilities after a temperature below 1 and entropies before it, z is above 0.
@@ -158,7 +158,7 @@ def surprise_z(turns: Trajectories) -> float:
     """
     if not has_surprise(turns):
         return 0.0
-    logprob, entropy = _columns(turns)
+    logprob, entropy = _logprobs_and_entropies(turns)
     surprise = logprob + entropy
     total = float(surprise.sum())
     square = max(
@@ -175,24 +175,23 @@ class SurpriseWarning(UserWarning):
 def warn_of_surprise(z: float) -> None:
     """Warns with `SurpriseWarning` where `surprise_z` is above 5 or below -5.
 
-    The text has no numbers, so that Python shows it once.
+    The text depends on the sign of z alone, so that Python shows it once for each sign.
     """
     if abs(z) <= LARGEST_Z:
         return
     relation = "likelier" if z > 0 else "less likely"
     warnings.warn(
-        f"sampled tokens are {relation} than their entropies allow: the mean of logprob + entropy "
-        f"is more than {LARGEST_Z:g} standard errors from 0 (`report.surprise_z`), which biases "
-        "the credit; probably one of them is not of the distribution that sampled, such as "
-        "entropies before the temperature and log-probabilities after it, or episodes were "
-        "dropped by their return; pass both columns after temperature, top-k, top-p and "
-        "min-p, or set surprise=False",
+        f"want a mean of logprob + entropy near 0, got one that is more than {LARGEST_Z:g} standard "
+        f"errors away (`report.surprise_z`): sampled tokens are {relation} than their entropies say, which "
+        "biases the credit; causes are entropies before and log-probabilities after the "
+        "temperature, or episodes dropped by their return; pass both columns after temperature, "
+        "top-k, top-p and min-p, or set surprise=False",
         SurpriseWarning,
         stacklevel=3,
     )
 
 
-def _columns(turns: Trajectories) -> tuple[Floats, Floats]:
+def _logprobs_and_entropies(turns: Trajectories) -> tuple[Floats, Floats]:
     """The log-probabilities and entropies of the tokens of all turns that count."""
     tokens, places = turns.batch.tokens or {}, turns.token_row
     return tokens["logprob"][places], tokens["entropy"][places]
@@ -210,7 +209,7 @@ def _expected_squares(logprob: Floats, entropy: Floats) -> Floats:
 
 
 def has_surprise(turns: Trajectories) -> bool:
-    """Whether the batch has what `surprises` reads."""
+    """Whether the batch has the columns that `surprises` reads."""
     names = (turns.batch.tokens or {}).keys()
     return turns.batch.num_tokens is not None and {"logprob", "entropy"} <= names
 

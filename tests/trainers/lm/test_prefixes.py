@@ -148,7 +148,7 @@ def test_without_room_what_was_used_longest_ago_goes(model, monkeypatch):
     monkeypatch.setattr(
         GenerationLimits,
         "of",
-        lambda *_: GenerationLimits(max_tokens=400, max_kept=150, sampled=1),
+        lambda *_: GenerationLimits(max_tokens=400, max_kept=150, sampler_tokens=1),
     )
     backend = TransformersBackend(model, 0)
     check_rounds(model, backend)
@@ -159,7 +159,7 @@ def test_prompts_that_memory_does_not_hold_at_once_are_split(model, monkeypatch)
     monkeypatch.setattr(
         GenerationLimits,
         "of",
-        lambda *_: GenerationLimits(max_tokens=120, max_kept=256, sampled=1),
+        lambda *_: GenerationLimits(max_tokens=120, max_kept=256, sampler_tokens=1),
     )
     tokens = computed_tokens(model, monkeypatch)
     check_rounds(model, TransformersBackend(model, 0))

@@ -340,7 +340,7 @@ class Slopes(NamedTuple):
     known: Bools
 
     def after(self, turn: int) -> "Slopes":
-        """Of the turns behind a turn; axis 1 has the turns."""
+        """The slopes of the turns after `turn`; axis 1 has the turns."""
         later = slice(turn + 1, None)
         return Slopes(
             self.value[:, later], self.variance[:, later], self.known[:, later]

@@ -510,18 +510,18 @@ class Chat:
 
 
 def _decoder_of(tokenizer: PreTrainedTokenizerBase) -> Tokenizer | None:
-    """The Rust tokenizer, if all of its decoding is that of transformers.
+    """The Rust tokenizer; None if a class overrides how transformers decodes with it.
 
     The method of transformers first looks at the type of each id, which takes as long as decoding.
     """
     kind = type(tokenizer)
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         return None
-    has_its_own = (
+    overrides_decoding = (
         kind.decode is not PreTrainedTokenizerBase.decode
         or kind._decode is not PreTrainedTokenizerFast._decode
     )
-    return None if has_its_own else tokenizer.backend_tokenizer
+    return None if overrides_decoding else tokenizer.backend_tokenizer
 
 
 def _can_be_broken(token: str) -> bool:

@@ -83,13 +83,13 @@ class GenerationLimits(NamedTuple):
     Attributes:
         max_tokens: most tokens of a batch, prompts and replies, and of a forward pass.
         max_kept: most tokens whose keys and values are kept for later batches.
-        sampled: tokens of keys and values that take the memory of drawing one row's next token from
-            the vocabulary.
+        sampler_tokens: memory of drawing one row's next token from the vocabulary, as a number of
+            tokens whose keys and values take as much.
     """
 
     max_tokens: int
     max_kept: int
-    sampled: int
+    sampler_tokens: int
 
     @classmethod
     def of(cls, model: "PreTrainedModel", device: torch.device) -> "GenerationLimits":
@@ -104,7 +104,9 @@ class GenerationLimits(NamedTuple):
         return cls(
             max_tokens=tokens_that_fit(free, max(cached, activations)),
             max_kept=tokens_that_fit(free, cached),
-            sampled=-(-FLOAT * SAMPLER_COPIES * int(config.vocab_size) // cached),
+            sampler_tokens=-(
+                -FLOAT * SAMPLER_COPIES * int(config.vocab_size) // cached
+            ),
         )
 
 

@@ -140,7 +140,7 @@ class TransformersBackend:
         """The prompts in batches that memory holds; without padding if the model reads it."""
         if self._limits is None:
             self._limits = GenerationLimits.of(model, model.device)
-        num_new = sampling.max_new_tokens + self._limits.sampled
+        num_new = sampling.max_new_tokens + self._limits.sampler_tokens
         return chunks_by_length(
             [len(ids) for ids in prompt_ids],
             [num_new] * len(prompt_ids),
