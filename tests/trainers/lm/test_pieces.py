@@ -1,6 +1,7 @@
 """Texts that are encoded piece by piece have the token ids of whole texts, for any tokenizer."""
 
 import random
+import tracemalloc
 
 import pytest
 import transformers
@@ -211,3 +212,16 @@ def test_what_is_remembered_is_bounded(conversations, monkeypatch):
         known = chat._encoder._ids_of_piece
         size = sum(map(len, known.values()))
         assert size <= max(50, len(chat.ids(text)))
+
+
+def test_the_lines_of_long_texts_are_not_remembered(conversations):
+    encoder = PieceEncoder(tokenizer_of("gpt2", conversations), (), ["a"])
+    tracemalloc.start()
+    try:
+        for letter in "abc":
+            text = f"{letter}\n" * 20_000
+            assert "".join(encoder.pieces(text)) == text
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1e6  # 3.6e6 if they were

@@ -134,3 +134,12 @@ def test_a_reply_behind_a_blank_spells_no_second_one():
     prompt = chat.encode(ASKED)
     ids = chat.reply_ids(prompt, "bet")
     assert chat.tokenizer.decode([*prompt, *ids]).endswith("[/INST] bet")
+
+
+def test_a_decode_method_that_was_put_on_a_tokenizer_is_called():
+    tokenizer = tokenizer_of("first", ZEPHYR)
+    ids = tokenizer.encode("bet", add_special_tokens=False)
+    decode = tokenizer.decode
+    assert Chat(tokenizer).decoded(ids) == decode(ids)
+    tokenizer.decode = lambda *args, **options: decode(*args, **options).upper()
+    assert Chat(tokenizer).decoded(ids) == decode(ids).upper()

@@ -520,6 +520,7 @@ def _decoder_of(tokenizer: PreTrainedTokenizerBase) -> Tokenizer | None:
     overrides_decoding = (
         kind.decode is not PreTrainedTokenizerBase.decode
         or kind._decode is not PreTrainedTokenizerFast._decode
+        or not vars(tokenizer).keys().isdisjoint(("decode", "_decode"))
     )
     return None if overrides_decoding else tokenizer.backend_tokenizer
 

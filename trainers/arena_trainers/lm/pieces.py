@@ -20,6 +20,7 @@ from itertools import chain, pairwise
 from transformers import AddedToken, PreTrainedTokenizerBase
 
 MAX_TOKENS = 500_000  # of cached pieces
+MAX_KNOWN = 10_000  # characters; lines of one letter take 30 bytes for each
 _LETTERS = frozenset(string.ascii_letters + string.digits)
 # "\n" as it stands, as ByteLevel writes it, and as sentencepiece names its byte
 _TOKEN_ACROSS_LINES = re.compile(r"(?:\n|\u010a|<0x0A>)[A-Za-z0-9]")
@@ -78,7 +79,7 @@ class PieceEncoder:
         segments = [text[i:j] for i, j in pairwise([0, *starts, len(text)]) if i < j]
         if not self._cuts_lines:
             return segments
-        return [line for segment in segments for line in _lines(segment)]
+        return [line for segment in segments for line in _lines_of(segment)]
 
     def _batch(self, texts: list[str]) -> list[list[int]]:
         if len(texts) < 2:
@@ -93,7 +94,11 @@ class PieceEncoder:
         return ids
 
 
-@lru_cache(1000)  # the rules stand in every prompt
+def _lines_of(text: str) -> tuple[str, ...]:
+    """As `_lines`; of short texts they are remembered, as the rules stand in every prompt."""
+    return _known_lines(text) if len(text) <= MAX_KNOWN else _lines(text)
+
+
 def _lines(text: str) -> tuple[str, ...]:
     """The lines of a text, some of them joined to the next.
 
@@ -111,6 +116,9 @@ def _lines(text: str) -> tuple[str, ...]:
         else:
             parts.append(line)
     return (*lines, "\n".join(parts))
+
+
+_known_lines = lru_cache(100)(_lines)
 
 
 def _may_cut(mark: str, added: dict[str, AddedToken]) -> bool:

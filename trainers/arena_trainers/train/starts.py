@@ -25,6 +25,8 @@ class RepeatedRows:
     >>> starts = RepeatedRows(Dataset.from_dict({"seed": [5, 7]}))
     >>> starts.__getitems__([1, 1, 0])
     [{'seed': 7}, {'seed': 7}, {'seed': 5}]
+    >>> [*starts]  # as callbacks may, which get the data loader
+    [{'seed': 5}, {'seed': 7}]
     """
 
     def __init__(self, dataset: "Dataset") -> None:
@@ -32,6 +34,10 @@ class RepeatedRows:
 
     def __len__(self) -> int:
         return len(self.dataset)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        row: dict[str, Any] = self.dataset[index]
+        return row
 
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
         """The rows of a batch, as torch's data loader asks for them."""

@@ -113,7 +113,7 @@ def _filled(template: str, **parts: str) -> str:
 
 
 # a game has few, and each stands in many prompts
-_system_message = lru_cache(1000)(_filled)
+_system_message = lru_cache(100)(_filled)
 
 
 def _example(
