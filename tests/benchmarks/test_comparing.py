@@ -94,9 +94,10 @@ def test_after_ctrl_c_no_other_run_begins(tmp_path):
                 break
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=120)
     finally:
         process.kill()
+        process.communicate()
     assert said.endswith(b"KeyboardInterrupt\n")
     assert sorted(path.name for path in tmp_path.glob("began-*")) == [
         "began-0",
