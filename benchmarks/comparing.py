@@ -426,6 +426,15 @@ OnlySettings = Annotated[
     typer.Option("--game", metavar="SETTING", help="Only this setting; repeatable."),
 ]
 NumJobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of processes.")]
+WorkHours = Annotated[
+    float, typer.Option(min=0, help="How long to work; 0 writes the page alone.")
+]
+RunsFolder = Annotated[
+    Path, typer.Option("--runs", help="Folder of starts, checkpoints, adapters.")
+]
+PageFolder = Annotated[
+    Path, typer.Option("--directory", help="Folder of page and data.")
+]
 
 
 def script(main: Callable[..., None], others: bool = False) -> typer.Typer:

@@ -54,6 +54,7 @@ from arena_wrappers import (
 )
 from comparing import (
     NumJobs,
+    PageFolder,
     Task,
     chosen,
     kept_runs,
@@ -809,9 +810,7 @@ def main(
     runs_at: Annotated[
         Path, typer.Option("--runs", help="Folder of the start.")
     ] = Path("runs/self-play"),
-    directory: Annotated[
-        Path, typer.Option("--directory", help="Folder of page and data.")
-    ] = DOCS,
+    directory: PageFolder = DOCS,
 ) -> None:
     """Does the missing runs, and writes the page."""
     files = {

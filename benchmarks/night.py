@@ -27,7 +27,19 @@ import typer
 import night_measures
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.lm import LMPolicy
-from comparing import Runs, Task, add, kept_runs, read, run_script, tell_outdated, write
+from comparing import (
+    PageFolder,
+    Runs,
+    RunsFolder,
+    Task,
+    WorkHours,
+    add,
+    kept_runs,
+    read,
+    run_script,
+    tell_outdated,
+    write,
+)
 from night_page import write_page
 from night_runs import (
     CPU_SECONDS,
@@ -220,15 +232,9 @@ def again(place: Place, runs: Runs, name: str) -> None:
 
 
 def main(
-    hours: Annotated[
-        float, typer.Option(min=0, help="How long to work; 0 writes the page alone.")
-    ] = 8.0,
-    runs_at: Annotated[
-        Path, typer.Option("--runs", help="Folder of starts, checkpoints, adapters.")
-    ] = Path("runs/night"),
-    directory: Annotated[
-        Path, typer.Option("--directory", help="Folder of page and data.")
-    ] = DOCS,
+    hours: WorkHours = 8.0,
+    runs_at: RunsFolder = Path("runs/night"),
+    directory: PageFolder = DOCS,
     cell: Annotated[
         str, typer.Option("--again", metavar="STAGE/CELL/SEED", help="Measures it.")
     ] = "",

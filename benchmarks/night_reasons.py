@@ -11,14 +11,21 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import reasons
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.lm import LMPolicy
-from comparing import Task, kept_runs, read, run_script, tell_outdated
+from comparing import (
+    PageFolder,
+    RunsFolder,
+    Task,
+    WorkHours,
+    kept_runs,
+    read,
+    run_script,
+    tell_outdated,
+)
 from night import DATA, DOCS, alone, work
 from night import made_with as night_made_with
 from night_page import write_page
@@ -144,15 +151,9 @@ def made_with() -> dict[str, Any]:
 
 
 def main(
-    hours: Annotated[
-        float, typer.Option(min=0, help="How long to work; 0 writes the page alone.")
-    ] = 2.0,
-    runs_at: Annotated[
-        Path, typer.Option("--runs", help="Folder of starts, checkpoints, adapters.")
-    ] = Path("runs/night-reasons"),
-    directory: Annotated[
-        Path, typer.Option("--directory", help="Folder of page and data.")
-    ] = DOCS,
+    hours: WorkHours = 2.0,
+    runs_at: RunsFolder = Path("runs/night-reasons"),
+    directory: PageFolder = DOCS,
 ) -> None:
     """Does the missing runs in their order, and writes the page."""
     prepare_process()

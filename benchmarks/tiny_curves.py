@@ -65,6 +65,7 @@ from arena_wrappers import (
 from arena_wrappers.policies.agents import planner_worker
 from comparing import (
     OnlySettings,
+    PageFolder,
     Task,
     add,
     chosen,
@@ -684,9 +685,7 @@ def main(
     hours: Annotated[
         float, typer.Option(min=0, help="No run begins later; 0 writes the page alone.")
     ] = 1.0,
-    directory: Annotated[
-        Path, typer.Option("--directory", help="Folder of page and data.")
-    ] = DOCS,
+    directory: PageFolder = DOCS,
 ) -> None:
     """Does the missing runs in their order, and writes the page."""
     be_quiet()
