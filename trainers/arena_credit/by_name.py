@@ -86,8 +86,8 @@ def estimate(
     of equal returns, or if one of two comparisons that an estimator adds is 0. The report
     tells which pools.
 
-    Warns with `SurpriseWarning` if the estimator used surprise whose mean is not 0, see
-    `surprise_z`.
+    Warns with `SurpriseWarning` if an estimator read the token columns `logprob` and `entropy`
+    and they are not of the same distribution, as far as `surprise_z` can tell.
 
     Args:
         name: name of the estimator (`estimator_names()` lists all), or the function.

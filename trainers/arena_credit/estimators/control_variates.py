@@ -96,8 +96,8 @@ def control_variates(
     `docs/credit/surprise.md` has all equations.
 
     Without the token columns `logprob` and `entropy`, m is 0 and the baseline remains. A third
-    token column `span`, 0 for reasoning and 1 for the answer, gives each its own slope. Where the
-    surprise of the batch does not have mean 0, `SurpriseWarning` says so (`surprise_z`).
+    token column `span`, 0 for reasoning and 1 for the answer, gives each its own slope. The report
+    has `surprise_z`, by which `estimate` warns of columns that are not of the same distribution.
 
     With `action_values`, a critic's Q(s, a) - V(s) is a further column beside the surprise. Its
     mean is 0 where V(s) = Σ π(a | s) Q(s, a), however wrong Q is: with `critic: exact`, `features`
