@@ -1,5 +1,5 @@
-# All targets but `adapters`, `blocks`, `browser`, `docs`, `engine` and `scale` work in .venv, which they
-# make when it is missing or out of date.
+# All targets but `adapters`, `blocks`, `browser`, `docs`, `engine`, `scale` and `wheel` work in .venv,
+# which they make when it is missing or out of date.
 #
 #   make train   trains the default recipe; options: make train ARGS="--seed 1"
 #   make quick   runs the tests of tests/quick.txt, in a minute
@@ -92,8 +92,8 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-wheel: $(VENV)/.dev
-	$(BIN)/python tests/packaging/check_wheel.py
+wheel:
+	$(PYTHON) tests/packaging/check_wheel.py
 
 clean:
 	rm -rf $(VENV) $(ENGINE) $(SCALE) $(ADAPTERS) $(BROWSER) $(DOCS) build dist site docs/reference .mypy_cache .pytest_cache .ruff_cache
