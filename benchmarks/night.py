@@ -45,7 +45,6 @@ from night_runs import (
     CPU_SECONDS,
     HISTORY,
     NASH_CONV,
-    START,
     Place,
     TimeIsUp,
     policy_of,
@@ -60,13 +59,14 @@ from night_settings import (
     DTYPE,
     FIRST_DEAL,
     GRPO,
-    IMITATION,
+    IMITATIONS,
     LORA_R,
     MEASURED,
     NUM_SEEDS,
     PROMPT,
     SHARED,
     STAGES,
+    START,
     TARGETS,
     TRAINED,
 )
@@ -77,6 +77,7 @@ BLIND, CURVE, SO_FAR = "blind", "curve", "so far"
 # Runs in the order of work: stage, credit, seed.
 ORDER = [
     *(("kuhn", credit, seed) for seed in range(3) for credit in ("rae", GRPO, DEFAULT)),
+    *(("kuhn_long", credit, seed) for seed in range(3) for credit in (DEFAULT, GRPO)),
     ("mixed", DEFAULT, 0),
     ("mixed", GRPO, 0),
     ("mixed", DEFAULT, 1),
@@ -102,11 +103,16 @@ def made_with() -> dict[str, Any]:
     """The settings that decide the numbers: a cell counts only while they are as today."""
     # the date is in no template of this model, and the order of listed actions is the game's
     prompt = {k: v for k, v in vars(PROMPT).items() if k not in ("date", "shuffle")}
-    model = {"imitation": IMITATION, "games": TRAINED, "prompt": prompt}
+    model: dict[str, Any] = {"games": TRAINED, "prompt": prompt}
     model |= {"lora_r": LORA_R, "targets": [TARGETS[0], TARGETS[-1]], "dtype": DTYPE}
-    settings: dict[str, Any] = {BLIND: {}, START: model}
+    starts = {
+        name: {"imitation": imitation, **model}
+        for name, imitation in IMITATIONS.items()
+    }
+    settings: dict[str, Any] = {BLIND: {}, START: starts[START]}
     for name, stage in STAGES.items():
-        settings[name] = {**model, "options": {**SHARED, **stage.options}}
+        options = {**SHARED, **stage.options}
+        settings[name] = {**starts[stage.start], "options": options}
     games = {game: facts.facts for game, facts in MEASURED.items()}
     variants: dict[str, Any] = {**games}
     for stage in STAGES.values():
