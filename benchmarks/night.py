@@ -45,6 +45,7 @@ from night_runs import (
     CPU_SECONDS,
     HISTORY,
     NASH_CONV,
+    START,
     Place,
     TimeIsUp,
     policy_of,
@@ -59,14 +60,13 @@ from night_settings import (
     DTYPE,
     FIRST_DEAL,
     GRPO,
-    IMITATIONS,
+    IMITATION,
     LORA_R,
     MEASURED,
     NUM_SEEDS,
     PROMPT,
     SHARED,
     STAGES,
-    START,
     TARGETS,
     TRAINED,
 )
@@ -77,7 +77,6 @@ BLIND, CURVE, SO_FAR = "blind", "curve", "so far"
 # Runs in the order of work: stage, credit, seed.
 ORDER = [
     *(("kuhn", credit, seed) for seed in range(3) for credit in ("rae", GRPO, DEFAULT)),
-    *(("kuhn_long", credit, seed) for seed in range(3) for credit in (DEFAULT, GRPO)),
     ("mixed", DEFAULT, 0),
     ("mixed", GRPO, 0),
     ("mixed", DEFAULT, 1),
@@ -103,16 +102,11 @@ def made_with() -> dict[str, Any]:
     """The settings that decide the numbers: a cell counts only while they are as today."""
     # the date is in no template of this model, and the order of listed actions is the game's
     prompt = {k: v for k, v in vars(PROMPT).items() if k not in ("date", "shuffle")}
-    model: dict[str, Any] = {"games": TRAINED, "prompt": prompt}
+    model = {"imitation": IMITATION, "games": TRAINED, "prompt": prompt}
     model |= {"lora_r": LORA_R, "targets": [TARGETS[0], TARGETS[-1]], "dtype": DTYPE}
-    starts = {
-        name: {"imitation": imitation, **model}
-        for name, imitation in IMITATIONS.items()
-    }
-    settings: dict[str, Any] = {BLIND: {}, START: starts[START]}
+    settings: dict[str, Any] = {BLIND: {}, START: model}
     for name, stage in STAGES.items():
-        options = {**SHARED, **stage.options}
-        settings[name] = {**starts[stage.start], "options": options}
+        settings[name] = {**model, "options": {**SHARED, **stage.options}}
     games = {game: facts.facts for game, facts in MEASURED.items()}
     variants: dict[str, Any] = {**games}
     for stage in STAGES.values():

@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors.torch import save_file
 from transformers import (
@@ -34,7 +33,7 @@ from arena_envs import make
 from arena_envs.extras import import_extra
 from arena_eval.exploit import exploitability
 from arena_trainers.checkpoint import step_of
-from arena_trainers.data import Example, legal_play, solver_examples
+from arena_trainers.data import Example, legal_play
 from arena_trainers.lm import LMPolicy, lora_config, model_folder
 from arena_trainers.lm.adapters import starting_model
 from arena_trainers.lm.models import ADAPTER
@@ -43,17 +42,16 @@ from arena_trainers.offline.warm_start import warm_start
 from arena_trainers.runs.settings import build_configs
 from arena_trainers.train.prepared import prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer
-from arena_wrappers import PromptWrapper, make_policy
+from arena_wrappers import PromptWrapper
 from gains import be_quiet
 from night_settings import (
     DTYPE,
-    IMITATIONS,
+    IMITATION,
     LORA_R,
     MAX_TOKENS,
     PROMPT,
     SHARED,
     STAGES,
-    START,
     TARGETS,
     TRAINED,
 )
@@ -116,38 +114,30 @@ class Place:
         return max(folders, key=step_of, default=None)
 
 
+START = "start"  # all runs share it
+
+
 def run_name(stage: str, credit: str, seed: int) -> str:
     """The name of a run."""
     return f"{stage}-{credit}-{seed}"
 
 
-def start(place: Place, name: str = START) -> Path:
-    """The adapter after imitation; trained if there is none.
-
-    Args:
-        place: where.
-        name: a key of `IMITATIONS`.
-    """
-    if folder := place.adapter(name):
+def start(place: Place) -> Path:
+    """The adapter after imitation of random legal play; trained if there is none."""
+    if folder := place.adapter(START):
         return folder
-    imitation = IMITATIONS[name]
-    examples = [e for game in TRAINED for e in imitated(game, imitation)]
+    imitation: dict[str, Any] = {**IMITATION}
+    examples = [
+        example
+        for game, params in TRAINED.items()
+        for example in legal_play(
+            [partial(PromptWrapper, make(game, **params), **vars(PROMPT))],
+            imitation["episodes"][game],
+            0,
+        )
+    ]
     options = {"prompt": PROMPT, "max_new_tokens": MAX_TOKENS}
-    return imitate(place, name, examples, imitation, options)
-
-
-def imitated(game: str, imitation: Mapping[str, Any]) -> list[Example]:
-    """Prompts of random legal play with its replies; a share of them is that of a solver, if it is asked for."""
-    env_fn = partial(PromptWrapper, make(game, **TRAINED[game]), **vars(PROMPT))
-    num_episodes = imitation["episodes"][game]
-    drawn = legal_play([env_fn], num_episodes, 0)
-    if "solvers" not in imitation:
-        return drawn
-    solver = make_policy(imitation["solvers"][game])
-    best = solver_examples([env_fn], solver, num_episodes, 0)
-    rng = np.random.default_rng(0)
-    is_best = rng.random(len(drawn)) < imitation["solver_share"]
-    return [b if take else d for d, b, take in zip(drawn, best, is_best, strict=True)]
+    return imitate(place, START, examples, imitation, options)
 
 
 def imitate(
@@ -245,8 +235,7 @@ def run(place: Place, stage: str, credit: str, seed: int) -> Path:
     if folder := place.adapter(name):
         return folder
     options = options_of(place, stage, credit, seed)
-    first = start(place, STAGES[stage].start)
-    return learn(place, name, options, first, STAGES[stage].every, kuhn_measures)
+    return learn(place, name, options, start(place), STAGES[stage].every, kuhn_measures)
 
 
 Measures = Callable[[LMPolicy], Mapping[str, float]]  # names begin with "night/"

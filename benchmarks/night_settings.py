@@ -1,9 +1,8 @@
 """The settings of `benchmarks/night.py`: games, options of training, what is measured, what is expected.
 
-A pretrained model imitates random legal play (`start`), or with it replies of solvers (`solver-start`), and
-then learns by self-play with one credit estimator. Three stages: `kuhn` is the setting of prime-rl, Kuhn
-poker alone in 20 steps; `kuhn_long` is Kuhn poker with many episodes and larger steps; `mixed` is five
-games in 150 steps. The adapter of a run is that of its start, trained on.
+A pretrained model imitates random legal play (`start`), and then learns by self-play with one credit
+estimator. Two stages: `kuhn` is the setting of prime-rl, Kuhn poker alone in 20 steps; `mixed` is
+five games in 150 steps. The adapter of a run is that of its start, trained on.
 """
 
 from dataclasses import dataclass
@@ -86,7 +85,7 @@ MEASURED: dict[str, Measured] = {
 
 # Imitation of random legal play of the trained games: episodes of each give about 100 replies. With equal
 # numbers of episodes, one reply in twelve was of Kuhn poker, and the start bet in nine of ten cases.
-IMITATION: dict[str, Any] = {
+IMITATION = {
     "episodes": {
         "tic_tac_toe": 13,
         "kuhn_poker": 45,
@@ -97,23 +96,6 @@ IMITATION: dict[str, Any] = {
     "steps": 24,
     "batch_size": 16,
     "learning_rate": 2e-3,
-}
-START, SOLVER_START = "start", "solver-start"
-IMITATIONS: dict[str, dict[str, Any]] = {
-    START: IMITATION,
-    # In the states of the same random play, a share of the replies is that of a solver.
-    SOLVER_START: {
-        **IMITATION,
-        "solvers": {
-            "tic_tac_toe": "minimax",
-            "kuhn_poker": "cfr",
-            "mini_hanabi": "hanabi_convention",
-            "rounds": "mcts",
-            "guess_number": "information_gain",
-        },
-        "solver_share": 0.4,
-        "steps": 48,
-    },
 }
 NUM_SEEDS = 3
 LORA_R = 16
@@ -149,7 +131,6 @@ class Stage:
         credits: estimators that are compared.
         every: steps between measures of Kuhn poker's NashConv.
         measured: keys of `MEASURED`, of each run.
-        start: what its runs begin with, a key of `IMITATIONS`.
     """
 
     title: str
@@ -157,7 +138,6 @@ class Stage:
     credits: tuple[str, ...]
     every: int
     measured: tuple[str, ...]
-    start: str = START
 
 
 DEFAULT, GRPO = "control_variates", "episode"
@@ -174,29 +154,6 @@ STAGES = {
         ("rae", GRPO, DEFAULT),
         5,
         ("kuhn_poker",),
-    ),
-    "kuhn_long": Stage(
-        "Kuhn poker with many episodes",
-        {
-            "games": ["kuhn_poker"],
-            # The uncorrected term has the gradient of KL(start | policy), which stays where an action
-            # becomes rare. It falls, so that the policy may leave the start.
-            "beta": 0.0,
-            "losses": {"kl_to": {"weight": [0.5, 0.1], "over": 80, "corrected": False}},
-            "num_generations": 16,
-            "episodes_per_step": 384,
-            "learning_rate": 5e-4,
-            "adam_epsilon": 1e-8,
-            "adam_beta1": 0.9,
-            "adam_beta2": 0.99,
-            "warmup_steps": 12,
-            "max_steps": 100,
-            "save_steps": 5,
-        },
-        (DEFAULT, GRPO),
-        10,
-        ("kuhn_poker",),
-        SOLVER_START,
     ),
     "mixed": Stage(
         "five games",
@@ -246,8 +203,6 @@ EXPECTED: dict[str, tuple[str, float, str]] = {
 EXPECTED_CREDITS = {
     "kuhn": "In 20 steps NashConv falls by 0.1 to 0.3 with each credit; the three differ by less than "
     "their intervals.",
-    "kuhn_long": "NashConv falls below 0.567, which is 0.1 below always betting, with each credit; the two "
-    "differ by less than their intervals.",
     "mixed": "The default is above `episode` in rounds, by 0.3, where each answer is paid by itself, "
     "and elsewhere within the intervals.",
 }

@@ -303,9 +303,19 @@ def test_the_default_bound_follows_the_free_memory(tokenizer, monkeypatch):
     checkpointed = backend_memory.default_max_tokens(
         model, model.device, checkpointing=True
     )
-    alone = backend_memory.default_forward_tokens(model, model.device)
-    assert tokens < checkpointed <= alone
+    assert tokens < checkpointed
     monkeypatch.setattr(backend_memory, "free_memory", lambda device: 0)
     assert (
         backend_memory.default_max_tokens(model, model.device) == backend_memory.LEAST
     )
+
+
+def test_scores_do_not_depend_on_the_free_memory_where_there_is_enough(
+    tokenizer, monkeypatch
+):
+    model = tiny_model(tokenizer, hidden_size=16)
+    tokens = []
+    for free in (2**20, 2**33, 2**40):
+        monkeypatch.setattr(backend_memory, "free_memory", lambda device, f=free: f)
+        tokens.append(backend_memory.default_forward_tokens(model, model.device))
+    assert tokens[0] < tokens[1] == tokens[2] == backend_memory.MOST_SCORED

@@ -27,6 +27,8 @@ LEAST = 256  # tokens; with less memory than they take, nothing can be trained
 
 MOST = 2**30  # tokens
 
+MOST_SCORED = 4096  # tokens; more in one pass are hardly faster
+
 SAMPLER_COPIES = 6  # of the logits of a row, while its next token is drawn
 
 LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container under Linux
@@ -62,9 +64,13 @@ def default_max_tokens(
 
 
 def default_forward_tokens(model: "PreTrainedModel", device: torch.device) -> int:
-    """As `default_max_tokens`, where nothing is kept for a backward pass."""
+    """As `default_max_tokens`, where nothing is kept for a backward pass; at most `MOST_SCORED`.
+
+    Which rows share a pass changes the rounding of half precision. Machines with memory for that many
+    tokens give the same numbers, whatever else runs on them.
+    """
     size = forward_bytes(model.config.get_text_config())
-    return tokens_that_fit(free_memory(device), size)
+    return min(tokens_that_fit(free_memory(device), size), MOST_SCORED)
 
 
 def tokens_that_fit(free: float, size: int) -> int:
