@@ -4,6 +4,7 @@ This module imports neither TRL nor torch.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -39,36 +40,52 @@ def turn_batch(
             `team`.
     """
     turns = [record for share in shares for record in share]
+    fields = _by_field(turns)
     part_names = {
         c.removeprefix("rewards.") for c in columns if c.startswith("rewards.")
     }
-    names = sorted(part_names.union(PARTS, *(turn.rewards for turn in turns)))
+    names = sorted(part_names.union(PARTS, *fields["rewards"]))
     parts, reward = {}, np.zeros(len(turns))
     for name in names:
-        part = np.array([turn.rewards.get(name, 0.0) for turn in turns])
+        part = np.array([rewards.get(name, 0.0) for rewards in fields["rewards"]])
         weight = weights.get(name, 1.0)
         parts[name] = weight * part if weight else part
         reward += weight * part
-    starts = np.array([(turn.game, turn.seed) for turn in turns], np.int64)
+    game, seat = _integers(fields["game"]), _integers(fields["seat"])
+    starts = np.stack([game, _integers(fields["seed"])], axis=1)
     ranks = np.repeat(np.arange(len(shares)), [len(share) for share in shares])
-    episodes = np.stack([ranks, _integers(turn.episode for turn in turns)], axis=1)
+    episodes = np.stack([ranks, _integers(fields["episode"])], axis=1)
     return TurnBatch(
         reward=reward,
-        game=_integers(turn.game for turn in turns),
+        game=game,
         episode=row_numbers(episodes),
-        seat=_integers(turn.seat for turn in turns),
-        turn=_integers(turn.turn for turn in turns),
+        seat=seat,
+        turn=_integers(fields["turn"]),
         group=row_numbers(starts),
         rewards=parts,
-        terminated=np.array([turn.terminated for turn in turns], bool),
-        truncated=np.array([turn.truncated for turn in turns], bool),
-        num_tokens=_integers(turn.num_tokens for turn in turns),
-        row_length=_integers(turn.row_length for turn in turns),
+        terminated=np.array(fields["terminated"], bool),
+        truncated=np.array(fields["truncated"], bool),
+        num_tokens=_integers(fields["num_tokens"]),
+        row_length=_integers(fields["row_length"]),
         game_names=tuple(game_names),
-        team=None if teams is None else _integers(teams[t.game][t.seat] for t in turns),
+        team=None if teams is None else _teams(fields["game"], fields["seat"], teams),
         **_optional_columns(turns, columns),
         **(_tree_columns(turns, episodes) if "parent" in columns else {}),
     )
+
+
+def _by_field(turns: Sequence[TurnRecord]) -> Mapping[str, Sequence[Any]]:
+    """The values of each field, turn by turn; quicker than to ask each record for each field."""
+    values: Iterable[Sequence[Any]] = zip(*turns, strict=True) if turns else repeat(())
+    return dict(zip(TurnRecord._fields, values, strict=False))
+
+
+def _teams(
+    games: Sequence[int], seats: Sequence[int], teams: Sequence[Sequence[int]]
+) -> NDArray[np.int64]:
+    """int64[N]: the team of each turn's seat."""
+    pairs = zip(games, seats, strict=True)
+    return _integers(teams[game][seat] for game, seat in pairs)
 
 
 def rows_of_process(shares: Sequence[Sequence[TurnRecord]], rank: int) -> range:
@@ -106,8 +123,10 @@ def _optional_columns(
     if "role" in columns:
         optional["role"] = ranks(t.role for t in turns)
     for name in SUPPLIED:
+        if name not in columns:
+            continue
         supplied = [(turn.supplied or {}).get(name) for turn in turns]
-        if name in columns and None not in supplied:  # else a critic's
+        if None not in supplied:  # else a critic's
             optional[name] = np.array(
                 supplied, np.int64 if name in INT_COLUMNS else float
             )

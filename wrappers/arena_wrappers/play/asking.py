@@ -4,6 +4,7 @@ import math
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
+from itertools import chain
 from typing import Literal
 
 from arena_wrappers.policies import AsyncPolicy, Policy, Reply, TurnRequest
@@ -125,10 +126,6 @@ def _check_replies(
             )
         if not isinstance(reply.error, str | None):
             raise TypeError(f"policy {policy.name!r}: want a text as error")
-        for ids in (reply.prompt_ids, reply.token_ids):
-            kinds = {*map(type, () if ids is None else ids)}
-            if not all(hasattr(kind, "__index__") for kind in kinds):
-                raise TypeError(f"policy {policy.name!r}: want integers as token ids")
         for name, values in (
             ("logprob", reply.logprobs),
             ("entropy", reply.entropies),
@@ -141,6 +138,12 @@ def _check_replies(
                 raise ValueError(
                     f"policy {policy.name!r}: want finite numbers, one {name} per token"
                 )
+    all_ids = (
+        ids for r in replies for ids in (r.prompt_ids, r.token_ids) if ids is not None
+    )
+    kinds = {*map(type, chain.from_iterable(all_ids))}
+    if not all(hasattr(kind, "__index__") for kind in kinds):
+        raise TypeError(f"policy {policy.name!r}: want integers as token ids")
     return replies
 
 

@@ -13,7 +13,7 @@ from arena_envs.game import (
     IllegalAction,
 )
 from arena_wrappers.play.asking import MAX_ERROR
-from arena_wrappers.play.branching import CANDIDATE
+from arena_wrappers.play.branching import CANDIDATE, Branching
 from arena_wrappers.play.plans import EnvFn, EpisodePlan
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import Policy, Reply, TurnRequest, turn_seed
@@ -147,34 +147,37 @@ class LiveEpisode:
         agent = base.agent_selection
         seat = self.seat
         turn = self.last_turn[agent].index + 1 if agent in self.last_turn else 0
-        self._fork_at(seat, turn)
+        options = env.options_of(seat)
+        messages, legal = env.prompt_and_legal_texts()
+        if plan.branch is not None:
+            self._fork_at(seat, turn, plan.branch)
         self.pending = TurnRequest(
             episode=self.key[0],
             turn=turn,
             seat=seat,
             game=base.game,
             state=base.game_state,
-            messages=env.observe(agent),
+            messages=messages,
             context_ids=self.context_ids.get(seat, ()),
-            legal=env.legal_texts(),
+            legal=legal,
             seed=turn_seed(plan.seed, plan.sample, turn, seat),
-            reply_format=env.options_of(seat).reply_format,
+            reply_format=options.reply_format,
             turns=self.turns,
-            date=env.options_of(seat).date,
+            date=options.date,
         )
         return self.pending
 
-    def _fork_at(self, seat: int, turn: int) -> None:
+    def _fork_at(self, seat: int, turn: int, branch: Branching) -> None:
         """Keeps the fork at the first turn after the episode's own branch that is chosen.
 
         Candidates have the episode's own chance outcomes, except where the best is followed: its
         outcomes are part of the reason why it was the best.
         """
-        plan, branch = self.plan, self.plan.branch
-        if branch is None or self.fork is not None or len(self.turns) == self.branch:
+        if self.fork is not None or len(self.turns) == self.branch:
             return
         if branch.is_at(seat, turn):
-            turns, ids = _copied(self.turns), self.context_ids.copy()
+            plan, ids = self.plan, self.context_ids.copy()
+            turns = _copied(self.turns)
             fresh = turn_seed(plan.seed, plan.sample, len(turns), CANDIDATE - 2)
             keeps = self.branch is None or branch.follow != "best"
             self.fork = Fork(self.env.clone(None if keeps else fresh), turns, ids)
@@ -183,7 +186,8 @@ class LiveEpisode:
         if reply.error is not None:
             self._lose(reply, reply.error)
             return
-        env, request, policy = self.env, self.pending, self.policy.name
+        env, request = self.env, self.pending
+        policy = self.plan.policies[request.seat].name
         replayed_action = self.plan.drawn.get(len(self.turns))
         text = storable(reply.text)
         env.submit(

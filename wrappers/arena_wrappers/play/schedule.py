@@ -23,7 +23,12 @@ from arena_wrappers.play.asking import (
     checked_on_error,
     checked_timeout,
 )
-from arena_wrappers.play.episodes import EnvCaches, LiveEpisode, unreadable_action
+from arena_wrappers.play.episodes import (
+    EnvCache,
+    EnvCaches,
+    LiveEpisode,
+    unreadable_action,
+)
 from arena_wrappers.play.plans import EpisodePlan, in_progress
 from arena_wrappers.policies import (
     AsyncPolicy,
@@ -55,6 +60,8 @@ class Scheduler:
         self.timeout = checked_timeout(timeout)
         self.on_error = checked_on_error(on_error)
         self.caches = caches or EnvCaches()
+        # by the ids of what plans of this call hold
+        self.cache_of_plans: dict[tuple[int, ...], EnvCache] = {}
         self.waiting: dict[int, list[tuple[TurnRequest, asyncio.Future[Reply]]]] = {}
         self.unreachable: dict[int, Reply] = {}
 
@@ -86,8 +93,11 @@ class Scheduler:
                     break
             # some games can end before anybody moves
             self.take_turns([each for each in live if not each.is_over])
-            over = [each for each in live if each.is_over]
-            live = [each for each in live if not each.is_over]
+            over: list[LiveEpisode] = []
+            unfinished: list[LiveEpisode] = []
+            for each in live:
+                (over if each.is_over else unfinished).append(each)
+            live = unfinished
             for live_episode in over:
                 episode = self.record(live_episode)
                 yield live_episode.key, episode
@@ -110,7 +120,10 @@ class Scheduler:
     def _ask_probes(self, policy: Policy, group: Sequence[LiveEpisode]) -> None:
         """Asks what probes want to know beside the turns just taken, in one call."""
         pairs = [
-            (episode, question) for episode in group for question in episode.questions()
+            (episode, question)
+            for episode in group
+            if episode.plan.probes
+            for question in episode.questions()
         ]
         if not pairs:
             return
@@ -123,7 +136,11 @@ class Scheduler:
 
     def start(self, index: int, plan: EpisodePlan) -> LiveEpisode:
         """The beginning of the episode of a plan."""
-        return LiveEpisode((index,), plan, self.caches.of(plan))
+        key = (id(plan.env_fn), id(plan.prompts), *map(id, plan.policies))
+        cache = self.cache_of_plans.get(key)
+        if cache is None:
+            cache = self.cache_of_plans[key] = self.caches.of(plan)
+        return LiveEpisode((index,), plan, cache)
 
     async def play(self, live: LiveEpisode) -> Episode:
         """Plays an episode to its end."""

@@ -184,14 +184,22 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         return self._spaces[1]
 
     def observe(self, agent: str) -> list[Message]:
-        env = self.env
-        seat = env.possible_agents.index(agent)
-        prompt = self._view(seat).prompt
+        seat = self.env.possible_agents.index(agent)
+        return self._prompt(agent, self._view(seat))
+
+    def _prompt(self, agent: str, view: SeatView) -> list[Message]:
+        env, prompt = self.env, view.prompt
         if agent in self._conversations:
             prompt = [*self._conversations[agent], prompt[-1]]
         if self._attempts and env.agents and agent == env.agent_selection:
             prompt = [*prompt, *self._attempts]
         return [message.copy() for message in prompt]
+
+    def prompt_and_legal_texts(self) -> tuple[list[Message], list[str]]:
+        """What `observe` and `legal_texts` give for `agent_selection` while the episode goes on."""
+        agent = self.env.agent_selection
+        view = self._view(self.env.possible_agents.index(agent))
+        return self._prompt(agent, view), view.legal.copy()
 
     def legal_texts(self) -> list[str]:
         """Canonical texts of the legal actions of `agent_selection`, in their order."""

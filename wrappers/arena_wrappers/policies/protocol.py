@@ -238,11 +238,14 @@ class ScoringPolicy(Policy, Protocol):
         """
 
 
+FOUR_NUMBERS = struct.Struct("<4Q")
+
+
 def turn_seed(seed: int, sample: int, turn: int, seat: int) -> int:
     """Seed of a turn: a hash of the episode's seed, its index in the group, turn and seat.
 
     >>> turn_seed(7, 0, 0, 1) == turn_seed(7, 0, 0, 1) != turn_seed(7, 0, 1, 1)
     True
     """
-    numbers = struct.pack("<4Q", seed & (2**64 - 1), sample, turn, seat)
+    numbers = FOUR_NUMBERS.pack(seed & (2**64 - 1), sample, turn, seat)
     return int.from_bytes(hashlib.blake2b(numbers, digest_size=8).digest()) >> 1

@@ -12,7 +12,7 @@ from arena_trainers.train.metrics import num_played
 from arena_trainers.train.played import PlayedBatch, per_episode
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.tasks import Tasks
-from arena_wrappers import Episode, EpisodePlan, play_plans
+from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.play import EnvCaches
 
 REPLAY = 2**40  # between the samples of an episode that is played again
@@ -109,12 +109,22 @@ class RolloutPlayer:
         self, played: PlayedBatch, indices: Sequence[int], attempt: int = 0
     ) -> list[Episode]:
         """Plays some of the starts of a batch."""
-        plans = [self._plan(played, n, attempt) for n in indices]
+        seats_of_plans = {played.seats[n] for n in indices}
+        policies = {seats: self.matching.policies(seats) for seats in seats_of_plans}
+        plans = [
+            self._plan(played, n, attempt, policies[played.seats[n]]) for n in indices
+        ]
         episodes = play_plans(plans, on_error="raise", caches=self._envs)
         self.clock.counts.update(num_played(episodes))
         return episodes
 
-    def _plan(self, played: PlayedBatch, index: int, attempt: int) -> EpisodePlan:
+    def _plan(
+        self,
+        played: PlayedBatch,
+        index: int,
+        attempt: int,
+        policies: Sequence[Policy],
+    ) -> EpisodePlan:
         """The episode, or tree, of one start of this process."""
         seats: Seats = played.seats[index]
         group = self.group_sizes[played.trains]
@@ -122,7 +132,6 @@ class RolloutPlayer:
         sample = played.number * group + place % group + attempt * REPLAY
         learner_seats = [seat for seat, policy in enumerate(seats) if policy == SELF]
         branch = self.args.branching(learner_seats) if played.trains else None
-        policies = self.matching.policies(seats)
         return self.games.episode_plan(played.starts[index], policies, sample, branch)
 
     def generation_number(self, step: int) -> int:
