@@ -8,6 +8,7 @@ thread, see `arena_wrappers.policies.network`.
 """
 
 import asyncio
+import operator
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -60,8 +61,7 @@ class Scheduler:
         self.timeout = checked_timeout(timeout)
         self.on_error = checked_on_error(on_error)
         self.caches = caches or EnvCaches()
-        # by the ids of what plans of this call hold
-        self.cache_of_plans: dict[tuple[int, ...], EnvCache] = {}
+        self.latest: tuple[EpisodePlan, EnvCache] | None = None  # that was started
         self.waiting: dict[int, list[tuple[TurnRequest, asyncio.Future[Reply]]]] = {}
         self.unreachable: dict[int, Reply] = {}
 
@@ -136,11 +136,9 @@ class Scheduler:
 
     def start(self, index: int, plan: EpisodePlan) -> LiveEpisode:
         """The beginning of the episode of a plan."""
-        key = (id(plan.env_fn), id(plan.prompts), *map(id, plan.policies))
-        cache = self.cache_of_plans.get(key)
-        if cache is None:
-            cache = self.cache_of_plans[key] = self.caches.of(plan)
-        return LiveEpisode((index,), plan, cache)
+        if self.latest is None or not _play_alike(self.latest[0], plan):
+            self.latest = plan, self.caches.of(plan)
+        return LiveEpisode((index,), plan, self.latest[1])
 
     async def play(self, live: LiveEpisode) -> Episode:
         """Plays an episode to its end."""
@@ -347,3 +345,13 @@ def _numbered(episodes: dict[EpisodeKey, Episode]) -> list[Episode]:
         else episodes[key]
         for key in keys
     ]
+
+
+def _play_alike(one: EpisodePlan, other: EpisodePlan) -> bool:
+    """Whether two plans hold the same environment, prompts and policies, as those of a group do."""
+    return (
+        one.env_fn is other.env_fn
+        and one.prompts is other.prompts
+        and len(one.policies) == len(other.policies)
+        and all(map(operator.is_, one.policies, other.policies))
+    )
