@@ -214,7 +214,7 @@ def of_episodes(folder: Path) -> None:
     from arena_trainers.data import select
 
     file = json_lines(folder / "episodes.jsonl", *records())
-    for options in ((), ("--html", folder / "a.html"), ("--svg", folder / "a.svg")):
+    for options in ((), ("--page", folder / "a.html"), ("--figure", folder / "a.svg")):
         assert arena("replay", file, "-n", 10_000, *options) == 0
     assert arena("report", file, "--out", folder / "b.html") == 0
     for line in file.read_text().splitlines():

@@ -16,7 +16,8 @@ from rich.text import Text
 
 from arena_envs import extras
 from arena_envs.trust import named_only
-from arena_studio.report.run_files import MAX_RUNS
+from arena_studio.outputs import output_at, reading_advice
+from arena_studio.report.run_files import MAX_RUNS, METRICS_FILE
 from arena_studio.report.run_status import memory_lines, run_status, status_lines
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import AllowCodeOption, PortOption
@@ -85,9 +86,17 @@ def watch(
 def _check_runs(runs: Sequence[Path]) -> None:
     for folder in runs:
         if not folder.is_dir():
+            advice = reading_advice(
+                folder, "give the --output-dir of arena train, such as runs/first"
+            )
             raise ValueError(
-                f"want the folder of a run, found none at {str(folder)!r}; give the "
-                "--output-dir of arena train, such as runs/first"
+                f"want the folder of a run, found none at {str(folder)!r}; {advice}"
+            )
+        # a new run holds nothing that is known
+        if output_at(folder) is not None and not (folder / METRICS_FILE).is_file():
+            raise ValueError(
+                f"want the folder of a run of arena train, got {str(folder)!r}; "
+                f"{reading_advice(folder)}"
             )
     if len(runs) > MAX_RUNS:
         raise ValueError(f"want at most {MAX_RUNS} runs, got {len(runs)}; give fewer")

@@ -115,9 +115,11 @@ def trainer_args(
         if name in ours:
             continue
         if name not in options:
-            trainer, names = settings["trainer"], [*ours, *options]
+            trainer = settings["trainer"]
             page = f"arena train --trainer {trainer} --help-all"
-            raise unknown_option(name, names, f"trainer {trainer!r} has no", page)
+            raise unknown_option(
+                name, {**ours, **options}, f"trainer {trainer!r} has no", page
+            )
         values[name] = options[name].converted(value)
     for name in (
         "per_device_train_batch_size",

@@ -130,6 +130,7 @@ def check_supported(args: SelfPlay) -> None:
     refused = [
         (batching, getattr(args, batching), untested),
         ("use_vllm in sharded training", colocated and splits_weights(args), engine),
+        ("auto_find_batch_size", args.auto_find_batch_size, untested),
         ("generation_kwargs", args.generation_kwargs, untested),
         ("cache_implementation", args.cache_implementation is not None, untested),
         ("scale_rewards", args.scale_rewards != "group", bypassed),
@@ -141,6 +142,10 @@ def check_supported(args: SelfPlay) -> None:
             raise ValueError(
                 f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
             )
+    if args.fp16 and args.use_cpu:
+        raise ValueError(
+            "want fp16 on a GPU alone, got it on a CPU; leave it out, or give --bf16 true"
+        )
     check_engine(args)
 
 
