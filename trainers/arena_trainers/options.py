@@ -385,7 +385,7 @@ def read_yaml(text: str, source: str) -> Any:
     """The value of a text in YAML; raises ValueError that names the source, such as an option."""
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # such as 2026-99-99
         reason = " ".join(str(error).split())
         raise ValueError(
             f"{source} is not YAML, got {text!r:.80}: {reason}; correct it, or quote the value"

@@ -183,7 +183,7 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
 
 def _match_of(line: bytes) -> str | None:
     """The match of a line of a tournament; None if the line does not tell it."""
-    with suppress(ValueError, KeyError, TypeError):
+    with suppress(ValueError, *FIELD_ERRORS):
         match = json.loads(line.partition(EPISODE)[0] + b"}")["match"]
         return match_name(match["game"], match["seats"])
     return None

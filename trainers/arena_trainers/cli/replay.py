@@ -27,7 +27,7 @@ from arena_trainers.terminal import Console
 from arena_wrappers.play import game_of
 from arena_wrappers.records import write_whole
 
-PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
+NUM_PRINTED, NUM_IN_PAGE = 4, 200  # episodes, unless --episodes is given
 MAX_WARNINGS = 5
 REPLAY_PAGE = (b"<!doctype html>", b"Made by arena replay.")  # what our files hold
 PICTURE = (b"<svg ", b'class="f-paper"')
@@ -47,7 +47,7 @@ def replay(
         typer.Option(
             "--episodes",
             "-n",
-            help=f"Number of lines to show [default: {IN_PAGE} in a page, {PRINTED} printed, all in a terminal].",
+            help=f"Number of lines to show [default: {NUM_IN_PAGE} in a page, {NUM_PRINTED} printed, all in a terminal].",
             min=1,
         ),
     ] = None,
@@ -81,7 +81,7 @@ def replay(
     with usage_errors(), named_only(allow_code=allow_code):
         _check_options(file, page, figure, seen_by)
         if page is not None:
-            _write_page(file, page, first, num_episodes or IN_PAGE)
+            _write_page(file, page, first, num_episodes or NUM_IN_PAGE)
         elif figure is not None:
             (line,) = _with_an_episode(read_lines(file, first - 1, 1), file)
             if isinstance(line, Recorded):
@@ -92,7 +92,7 @@ def replay(
                 _with_an_episode(read_lines(file, first - 1, num_episodes), file), full
             )
         else:
-            _print(file, first, num_episodes or PRINTED, full)
+            _print(file, first, num_episodes or NUM_PRINTED, full)
 
 
 def _check_options(

@@ -19,7 +19,12 @@ from arena_studio.report.played_report import (
     read_evaluation,
     read_tournament,
 )
-from arena_studio.report.run_files import EVALUATED, METRICS_FILE, RunFiles, read_runs
+from arena_studio.report.run_files import (
+    EPISODES_PER_GROUP,
+    METRICS_FILE,
+    RunFiles,
+    read_runs,
+)
 from arena_studio.report.run_report import (
     chart_named,
     last_step_of,
@@ -53,7 +58,7 @@ def report(
     groups: Annotated[
         int,
         typer.Option(
-            help=f"Groups of episodes to show of each step; of evaluations and tournaments, {EVALUATED} episodes for each.",
+            help=f"Groups of episodes to show of each step; of evaluations and tournaments, {EPISODES_PER_GROUP} episodes for each.",
             min=1,
         ),
     ] = 2,
@@ -121,7 +126,7 @@ def report(
                 "then"
             )
         else:
-            _write_played(paths[0], path, EVALUATED * groups)
+            _write_played(paths[0], path, EPISODES_PER_GROUP * groups)
 
 
 def _check_inputs(paths: Sequence[Path]) -> None:
