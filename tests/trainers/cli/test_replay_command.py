@@ -218,4 +218,4 @@ def test_only_files_of_its_own_are_overwritten(option, path, monkeypatch, capfd)
     assert path.read_bytes() == before
     assert foreign.read_text() == "<!doctype html><svg />\n"
     for _ in range(2):
-        assert show(monkeypatch, path, option, path.with_name("own")) == 0
+        assert show(monkeypatch, path, option, path.with_name("own.svg")) == 0
