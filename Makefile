@@ -1,5 +1,5 @@
-# All targets but `adapters`, `blocks`, `browser`, `docs`, `engine` and `scale` work in .venv, which they
-# make when it is missing or out of date.
+# All targets but `adapters`, `blocks`, `browser`, `docs`, `engine`, `scale` and `wheel` work in .venv,
+# which they make when it is missing or out of date.
 #
 #   make train   trains the default recipe; options: make train ARGS="--seed 1"
 #   make quick   runs the tests of tests/quick.txt, in a minute
@@ -30,7 +30,9 @@ DOCS := .venv-docs
 BIN := $(VENV)/bin
 # Two processes, a file to each at a time: what the tests of a file share is made once.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
-PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile -c constraints.txt
+# pip would compile on one core, and also the tests of packages. Files that are not valid Python are left out.
+COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib || true
 
 # Small models are fastest on one thread, and pytest runs two processes.
 export OMP_NUM_THREADS ?= 1
@@ -45,7 +47,9 @@ train: $(VENV)/.train
 quick: $(VENV)/.dev
 	$(BIN)/python -m pytest $(TWO) @tests/quick.txt $(ARGS)
 
+# Tests start processes, which compile what they import where PYTHONDONTWRITEBYTECODE is set.
 test: $(VENV)/.dev
+	$(BIN)/python -m compileall -q -j 0 arena_envs wrappers trainers
 	$(BIN)/python -m pytest $(TWO) $(ARGS)
 
 slow: $(VENV)/.dev
@@ -88,8 +92,8 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-wheel: $(VENV)/.dev
-	$(BIN)/python tests/packaging/check_wheel.py
+wheel:
+	$(PYTHON) tests/packaging/check_wheel.py
 
 clean:
 	rm -rf $(VENV) $(ENGINE) $(SCALE) $(ADAPTERS) $(BROWSER) $(DOCS) build dist site docs/reference .mypy_cache .pytest_cache .ruff_cache
@@ -106,10 +110,12 @@ $(VENV)/.torch: constraints.txt
 
 $(VENV)/.train: $(VENV)/.torch pyproject.toml
 	$(PIP) -e '.[train]'
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.torch pyproject.toml
 	$(PIP) -e '.[dev]'
+	@$(COMPILE)
 	@touch $@ $(VENV)/.train
 
 # torchvision, torchaudio and torchcodec come with vLLM, built for CUDA, and break its import.

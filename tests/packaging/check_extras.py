@@ -12,6 +12,7 @@ An environment has the wheel and its extra; it is removed after its steps. Two r
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -250,7 +251,8 @@ def installed(environment: Path, extra: str, wheel: Path) -> Path:
     pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
     constraints = environment.with_name("constraints.txt")
     constraints.write_text(constraints_of(extra), encoding="utf-8")
-    pip += ["install", "-q", "--disable-pip-version-check", "-c", str(constraints)]
+    pip += ["install", "-q", "--disable-pip-version-check"]
+    pip += ["--no-compile", "-c", str(constraints)]
     if needs_torch(extra):
         run(
             [*pip, "torch"]
@@ -306,11 +308,16 @@ def take(step: Step, bin: Path, here: Path) -> None:
 
 
 def run(command: Sequence[str], cwd: Path | None = None) -> str:
-    """What a command printed; raises Failed with the end of what it wrote."""
+    """What a command printed; raises Failed with the end of what it wrote.
+
+    Bytecode of what it imports is written, as pip compiles nothing.
+    """
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     try:
         done = subprocess.run(
             command,
             cwd=cwd,
+            env=env,
             input=TYPED,
             capture_output=True,
             text=True,
