@@ -105,11 +105,13 @@ def _improvement(path: Path) -> Output:
 
 
 def _model(path: Path) -> Output:
-    return Output("a saved model", f"arena eval lm:{_word(path)} GAME measures it")
+    return Output(
+        "a saved model", f"arena eval lm:{_word(path)} GAME shows its returns"
+    )
 
 
 def _rows(path: Path) -> Output:
-    reader = f"arena train --trainer NAME --data {_word(path)} trains on them"
+    reader = f"arena train --trainer NAME --data {_word(path)} takes them"
     return Output(ROWS, reader)
 
 

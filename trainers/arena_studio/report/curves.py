@@ -264,7 +264,7 @@ def _series(metrics: Records) -> dict[str, Points]:
     return dict(series)
 
 
-def _is_drawn(value: JSON) -> bool:
+def _is_drawn(value: Any) -> bool:
     return is_number(value) and abs(value) <= MAX_VALUE
 
 

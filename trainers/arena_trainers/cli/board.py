@@ -75,7 +75,7 @@ def _check_submissions(files: Sequence[Path]) -> None:
         is_other = output is not None and output.kind != SUBMISSION
         if not path.is_file() or is_other:
             advice = reading_advice(
-                path, "arena bench board run POLICY --out FILE writes one"
+                path, "write one: arena bench board run POLICY --out FILE"
             )
             raise ValueError(
                 f"want a file of arena bench board run, got {str(path)!r}; {advice}"
