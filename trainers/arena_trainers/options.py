@@ -217,6 +217,7 @@ _NAMES_ELSEWHERE = {
     "num_epochs": ("num_train_epochs", "max_steps"),
     "num_steps": ("max_steps",),
     "opponent": ("opponents",),
+    "ppo_epochs": ("num_iterations",),
     "out": ("output_dir",),
     "rank": ("lora_r",),
     "reward_funcs": ("rewards",),
@@ -232,6 +233,10 @@ _NAMES_ELSEWHERE = {
     "warmup_ratio": ("warmup_steps",),
 }
 
+_SEVERAL_PROCESSES = (
+    "start several processes with accelerate launch -m arena_trainers train"
+)
+
 # what to do in place of options of other programs that we have no option for
 _ADVICE_ELSEWHERE = {
     "attn_implementation": "give --model_init_kwargs '{attn_implementation: NAME}'",
@@ -241,13 +246,18 @@ _ADVICE_ELSEWHERE = {
     "dataset_name": "self-play makes its own data; rows need --trainer NAME --data FILE",
     "discount": "it is an option of credit: --credit_args '{discount: 0.99}'",
     "dtype": "give --model_init_kwargs '{dtype: bfloat16}' with --lora r=16, or --bf16 true",
+    "gpus": _SEVERAL_PROCESSES,
     "gae_lambda": "it is an option of credit; arena credit suggest names those that have one",
     "gamma": "it is an option of credit: --credit_args '{discount: 0.99}'",
+    "lam": "it is an option of credit; arena credit suggest names those that have one",
     "logging_dir": "logs are in the --output-dir",
     "max_prompt_length": "prompts are never cut; max_completion_length bounds replies",
-    "num_processes": "start several processes with accelerate launch -m arena_trainers train",
+    "nproc_per_node": _SEVERAL_PROCESSES,
+    "num_gpus": _SEVERAL_PROCESSES,
+    "num_processes": _SEVERAL_PROCESSES,
     "overwrite_output_dir": "no run is overwritten; give another --output-dir",
     "recipe": "name the recipe without it, as in: arena train kuhn-tiny",
+    "tokenizer": "the tokenizer is that in the folder of --model",
     "torch_dtype": "give --model_init_kwargs '{dtype: bfloat16}' with --lora r=16, or --bf16 true",
 }
 

@@ -126,6 +126,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("train --use_peft true", "did you mean --lora r=VALUE?"),
         ("train --overwrite_output_dir true", "give another --output-dir"),
         ("train --num_train_epochs 1", "--max_steps N"),
+        (
+            "train --trainer sft --data x.parquet --eval_strategy steps",
+            "to measure in training give --evaluate_every 10",
+        ),
         ("train --eval_steps 10", "--evaluate_every 10"),
         ("train --load_best_model_at_end true", "best/ in the run folder"),
         ("train --fp16 true", "--bf16 true"),

@@ -46,8 +46,8 @@ def here(tmp_path, monkeypatch):
     [
         ("watch improve", "arena report improve"),
         ("watch tournament", "arena report tournament"),
-        ("watch loop", "arena report loop/round-00/train"),
-        ("watch sweep", "arena report sweep/beta=1/seed-0"),
+        ("watch loop", "arena watch loop/round-00/train"),
+        ("watch sweep", "arena watch sweep/beta=1/seed-0"),
         ("watch eval.jsonl", "arena report eval.jsonl"),
         ("report sweep", "arena report sweep/beta=1/seed-0"),
         ("report eval.results.jsonl", "arena report eval.jsonl"),

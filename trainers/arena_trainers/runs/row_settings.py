@@ -15,6 +15,7 @@ from arena_trainers.options import (
     with_texts,
 )
 from arena_trainers.runs.settings import JobConfig, output_defaults
+from arena_trainers.train.checks import check_precision
 
 MODEL_OPTIONS = (
     "model",
@@ -140,4 +141,6 @@ def trainer_args(
         defaults["router_aux_loss_coef"] = 0.0  # it depends on the micro-batches
     if is_tiny:
         defaults["gradient_checkpointing"] = False
-    return config(**{**defaults, **values})
+    args = config(**{**defaults, **values})
+    check_precision(args)
+    return args

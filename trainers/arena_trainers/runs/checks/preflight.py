@@ -70,6 +70,18 @@ REPORTERS: dict[str, list[str]] = json.loads(
 TRACK_REPORTERS = ("tensorboard", "trackio")  # those of the extra `track`
 
 
+EVALUATION_OPTIONS = (
+    "do_eval",
+    "do_predict",
+    "eval_on_start",
+    "eval_steps",
+    "eval_strategy",
+    "load_best_model_at_end",
+    "metric_for_best_model",
+    "save_strategy",
+)  # that `check_evaluation` reads
+
+
 def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     """Checks all that can be checked without torch; writes nothing.
 
@@ -104,19 +116,19 @@ def check_evaluation(draft: Draft) -> None:
     """Raises ValueError for TRL's evaluation, which needs a data set."""
     if draft.eval_strategy != "no":
         raise ValueError(
-            f"want eval_strategy 'no', got {draft.eval_strategy!r}: self-play has no data set to "
+            f"want eval_strategy 'no', got {draft.eval_strategy!r}: arena train has no data set to "
             "evaluate on; to measure in training give --evaluate_every 10"
         )
     for name in ("do_eval", "do_predict", "eval_on_start", "eval_steps"):
         if value := getattr(draft, name, None):
             raise ValueError(
-                f"{name} is {value}, and self-play has no data set to evaluate on; to measure in "
+                f"{name} is {value}, and arena train has no data set to evaluate on; to measure in "
                 "training give --evaluate_every 10"
             )
     for name in ("load_best_model_at_end", "metric_for_best_model"):
         if value := getattr(draft, name, None):
             raise ValueError(
-                f"{name} is {value}, and self-play has no data set to evaluate on; leave it out: "
+                f"{name} is {value}, and arena train has no data set to evaluate on; leave it out: "
                 "best/ in the run folder is the best model by --evaluate_every"
             )
     if draft.save_strategy == "best":
@@ -124,6 +136,16 @@ def check_evaluation(draft: Draft) -> None:
             "want save_strategy steps, epoch or no, got best; leave it out: best/ in the run "
             "folder is the best model by --evaluate_every"
         )
+
+
+def check_rows_options(settings: Mapping[str, Any]) -> None:
+    """Checks the options of transformers that trainers of rows share with self-play."""
+    options = listed_options()
+    shared = {*EVALUATION_OPTIONS, "optim", "deepspeed", "use_liger_kernel"}
+    values = {n: options[n].converted(v) for n, v in settings.items() if n in shared}
+    draft = Draft({name: options[name].default for name in shared} | values)
+    check_evaluation(draft)
+    check_packages(draft)
 
 
 def check_length(draft: Draft) -> None:
