@@ -61,7 +61,7 @@ def here(tmp_path, monkeypatch):
         ("data select improve --by wins --dry-run", "give improve/round-01/play.jsonl"),
         ("data export eval.jsonl --merged", "arena report eval.jsonl"),
         ("eval lm:tournament kuhn_poker", "arena report tournament"),
-        ("eval lm:eval.jsonl kuhn_poker", "arena report eval.jsonl"),
+        ("eval lm:eval.jsonl kuhn_poker", "got the file 'eval.jsonl'"),
         ("serve policy improve", "text:improve/text.txt(POLICY)"),
         ("bench board verify eval.jsonl", "arena report eval.jsonl"),
         ("train --resume train/model", "arena train --resume train"),

@@ -163,9 +163,9 @@ def find_model(name: str, asks_hub: bool = True) -> Path | None:
     if Path(name).is_dir():
         return saved_model(Path(name))
     if Path(name).is_file():
-        advice = reading_advice(Path(name), "give its folder")
+        # not opened: the file of a stranger may name it
         raise ValueError(
-            f"want a folder with a saved model, got the file {name!r}; {advice}"
+            f"want a folder with a saved model, got the file {name!r}; give its folder"
         )
     if name == smollm2.NAME:
         return smollm2.converted()
