@@ -126,18 +126,18 @@ class Setting:
     Args:
         options: of `arena train`, beside `SHARED`.
         variants: further options of each run, by name.
-        imitated: the examples that a seed's start imitates.
-        measured: the measures of a trainer's model, given the start's policy.
-        blind: measures of policies that read no prompt, by name.
+        make_examples: the examples that a seed's start imitates.
+        measure: the measures of a trainer's model, given the start's policy.
+        measure_blind: measures of policies that read no prompt, by name.
         num_steps: of a run.
         every: steps between measures.
     """
 
     options: Mapping[str, Any]
     variants: Mapping[str, Mapping[str, Any]]
-    imitated: Callable[[int], list[Example]] = field(compare=False)
-    measured: Callable[[TurnGRPOTrainer, LMPolicy], Point] = field(compare=False)
-    blind: Callable[[], dict[str, Point]] = field(compare=False)
+    make_examples: Callable[[int], list[Example]] = field(compare=False)
+    measure: Callable[[TurnGRPOTrainer, LMPolicy], Point] = field(compare=False)
+    measure_blind: Callable[[], dict[str, Point]] = field(compare=False)
     num_steps: int = 20
     every: int = 5
 
@@ -202,6 +202,7 @@ def vault_reply(request: TurnRequest, rng: random.Random) -> str:
 
 
 def vault_examples(seed: int) -> list[Example]:
+    """Play by `vault_reply` in all three seats."""
     scribe = Scribe(vault_reply, seed)
     play_episodes(VAULT, [scribe] * 3, 0, IMITATION_EPISODES)
     return scribe.examples
@@ -222,13 +223,13 @@ def vault_measures(trainer: TurnGRPOTrainer, frozen: LMPolicy) -> Point:
     """Each side against the start's other side, and both sides together."""
     attacker, keeper, subject = (player_of(trainer, f"seat_{s}") for s in range(3))
     utility, leak = leaks(frozen, keeper, subject)
-    own_utility, own_leak = leaks(attacker, keeper, subject)
+    both_utility, both_leak = leaks(attacker, keeper, subject)
     return {
         "defenders_utility": utility,
         "defenders_leak": leak,
         "attacker_leak": leaks(attacker, frozen, frozen)[1],
-        "both_utility": own_utility,
-        "both_leak": own_leak,
+        "both_utility": both_utility,
+        "both_leak": both_leak,
     }
 
 
@@ -270,6 +271,7 @@ def random_examples(games: Sequence[Mapping[str, Any]], seed: int) -> list[Examp
 
 
 def kuhn_examples(seed: int) -> list[Example]:
+    """Random legal play with two, three and four players."""
     return random_examples([*map(kuhn, NUM_PLAYERS)], seed)
 
 
@@ -321,6 +323,7 @@ def lake(size: int, split: str = "train") -> dict[str, Any]:
 
 
 def lake_examples(seed: int) -> list[Example]:
+    """Random steps on lakes of all sizes."""
     return random_examples([*map(lake, SIZES)], seed)
 
 
@@ -332,6 +335,7 @@ def success(policy: Policy, size: int) -> float:
 
 
 def lake_measures(trainer: TurnGRPOTrainer, frozen: LMPolicy) -> Point:
+    """The share of unseen maps that are crossed, by size."""
     return {f"success_{size}": success(learner_of(trainer), size) for size in SIZES}
 
 
@@ -418,6 +422,7 @@ def crossed(player: Policy) -> Point:
 
 
 def plan_measures(trainer: TurnGRPOTrainer, frozen: LMPolicy) -> Point:
+    """The walks of the strategist with its worker."""
     return crossed(all_of(trainer))
 
 
@@ -552,7 +557,7 @@ SETTINGS: dict[str, Setting] = {
 @lru_cache(1)
 def start(setting: str, seed: int) -> Start:
     """The model that runs of a seed begin with."""
-    examples = SETTINGS[setting].imitated(seed)
+    examples = SETTINGS[setting].make_examples(seed)
     texts = [m["content"] for example in examples for m in example.messages]
     tokenizer = tiny_tokenizer([*texts, *(example.reply for example in examples)])
     limit = SETTINGS[setting].options["max_completion_length"]
@@ -589,15 +594,15 @@ def options_of(setting: str, variant: str, seed: int) -> dict[str, Any]:
 
 def train(setting: str, variant: str, seed: int) -> dict[str, list[float]]:
     """A run: its measures at the start, and every so many steps."""
-    curve, begin = SETTINGS[setting], start(setting, seed)
-    options = {**options_of(setting, variant, seed), "model": str(begin.folder)}
+    curve, initial = SETTINGS[setting], start(setting, seed)
+    options = {**options_of(setting, variant, seed), "model": str(initial.folder)}
     points: list[Point] = []
     with tempfile.TemporaryDirectory() as folder:
         job, args = build_configs(options, folder)
         trainer = TurnGRPOTrainer(
-            str(begin.folder),
+            str(initial.folder),
             args,
-            processing_class=begin.policy.tokenizer,
+            processing_class=initial.policy.tokenizer,
             games=prepare_games(args, columns=load_functions(job.columns)),
             peft_config=job.peft_config,
         )
@@ -605,7 +610,7 @@ def train(setting: str, variant: str, seed: int) -> dict[str, list[float]]:
         trainer.add_callback(
             _Every(
                 curve.every,
-                lambda: points.append(curve.measured(trainer, begin.policy)),
+                lambda: points.append(curve.measure(trainer, initial.policy)),
             )
         )
         trainer.train()
@@ -674,7 +679,7 @@ def do(task: Task) -> dict[str, Any]:
     setting, variant, seed = task
     began = time.process_time()
     if variant == BLIND:
-        values: dict[str, Any] = {"points": SETTINGS[setting].blind()}
+        values: dict[str, Any] = {"points": SETTINGS[setting].measure_blind()}
     else:
         values = {"curves": train(setting, variant, seed)}
     return {**values, "cpu_seconds": round(time.process_time() - began, 1)}

@@ -211,13 +211,16 @@ def records() -> list[Any]:
 
 def of_episodes(folder: Path) -> None:
     from arena_eval.rollouts import read_rollouts
+    from arena_studio.outputs import output_at
     from arena_trainers.data import select
 
     file = json_lines(folder / "episodes.jsonl", *records())
-    for options in ((), ("--html", folder / "a.html"), ("--svg", folder / "a.svg")):
+    for options in ((), ("--page", folder / "a.html"), ("--figure", folder / "a.svg")):
         assert arena("replay", file, "-n", 10_000, *options) == 0
     assert arena("report", file, "--out", folder / "b.html") == 0
     for line in file.read_text().splitlines():
+        (folder / "one.jsonl").write_text(line)
+        output_at(folder / "one.jsonl")
         if (episode := tried(Episode.from_json, line)) is not None:
             tried(replay, episode)
             tried(select, "wins", [episode])

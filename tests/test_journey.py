@@ -91,7 +91,7 @@ def test_train_kill_resume_evaluate_rank_report_replay_and_play(tmp_path):
         arena(f"report {source} --out {source}.html", tmp_path)
         assert "kuhn_poker" in opened(tmp_path / f"{source}.html")
 
-    arena("replay run/rollouts/step-60.jsonl --html replay.html", tmp_path)
+    arena("replay run/rollouts/step-60.jsonl --page replay.html", tmp_path)
     assert "Advantage" in opened(tmp_path / "replay.html")
 
     model = f"lm:{tmp_path / 'run/model'}"

@@ -1,4 +1,4 @@
-"""The page of `arena replay --html` in Chromium."""
+"""The page of `arena replay --page` in Chromium."""
 
 import json
 from pathlib import Path

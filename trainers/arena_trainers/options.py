@@ -106,6 +106,8 @@ class Option:
         """
         if value is None and "None" in self.types:
             return None
+        if value is False and "no" in self.choices:  # YAML reads no so
+            return "no"
         if self.choices and value not in self.choices:
             hint = did_you_mean(str(value), self.choices)
             raise ValueError(f"unknown {self.name} {value!r}; {hint}")
@@ -189,8 +191,10 @@ def check_declared(values: Any, cls: Any = None) -> None:
 _NAMES_ELSEWHERE = {
     "algo": ("credit",),
     "algorithm": ("credit",),
+    "base_model": ("model",),
     "batch_size": ("episodes_per_step",),
     "bs": ("batch_size", "episodes_per_step"),
+    "clip_eps": ("epsilon",),
     "clip_range": ("epsilon",),
     "device": ("use_cpu",),
     "env": ("games",),
@@ -198,15 +202,63 @@ _NAMES_ELSEWHERE = {
     "epochs": ("num_train_epochs", "max_steps"),
     "estimator": ("credit",),
     "eval_every": ("evaluate_every",),
+    "eval_frequency": ("evaluate_every",),
+    "evaluation_strategy": ("evaluate_every", "eval_strategy"),
     "group_size": ("num_generations",),
     "kl_coef": ("beta",),
+    "load_in_4bit": ("lora_r",),
+    "load_in_8bit": ("lora_r",),
     "lr": ("learning_rate",),
     "max_new_tokens": ("max_completion_length",),
     "max_tokens": ("max_completion_length",),
+    "model_name": ("model",),
+    "model_name_or_path": ("model",),
+    "no_cuda": ("use_cpu",),
+    "num_epochs": ("num_train_epochs", "max_steps"),
     "num_steps": ("max_steps",),
     "opponent": ("opponents",),
-    "rank": ("lora",),
+    "ppo_epochs": ("num_iterations",),
+    "out": ("output_dir",),
+    "rank": ("lora_r",),
+    "reward_funcs": ("rewards",),
+    "ref_model": ("reference",),
+    "reward_model": ("columns",),
+    "steps": ("max_steps",),
+    "teacher": ("warm_start_teacher",),
+    "total_timesteps": ("max_steps",),
+    "train_batch_size": ("batch_size", "episodes_per_step"),
+    "use_lora": ("lora_r",),
+    "use_peft": ("lora_r",),
     "wandb": ("report_to",),
+    "warmup_ratio": ("warmup_steps",),
+}
+
+_SEVERAL_PROCESSES = (
+    "start several processes with accelerate launch -m arena_trainers train"
+)
+
+# what to do in place of options of other programs that we have no option for
+_ADVICE_ELSEWHERE = {
+    "attn_implementation": "give --model_init_kwargs '{attn_implementation: NAME}'",
+    "config": "name the recipe without it, as in: arena train kuhn-tiny",
+    "data": "self-play makes its own data; rows need --trainer NAME --data FILE",
+    "dataset": "self-play makes its own data; rows need --trainer NAME --data FILE",
+    "dataset_name": "self-play makes its own data; rows need --trainer NAME --data FILE",
+    "discount": "it is an option of credit: --credit_args '{discount: 0.99}'",
+    "dtype": "give --model_init_kwargs '{dtype: bfloat16}' with --lora r=16, or --bf16 true",
+    "gpus": _SEVERAL_PROCESSES,
+    "gae_lambda": "it is an option of credit; arena credit suggest names those that have one",
+    "gamma": "it is an option of credit: --credit_args '{discount: 0.99}'",
+    "lam": "it is an option of credit; arena credit suggest names those that have one",
+    "logging_dir": "logs are in the --output-dir",
+    "max_prompt_length": "prompts are never cut; max_completion_length bounds replies",
+    "nproc_per_node": _SEVERAL_PROCESSES,
+    "num_gpus": _SEVERAL_PROCESSES,
+    "num_processes": _SEVERAL_PROCESSES,
+    "overwrite_output_dir": "no run is overwritten; give another --output-dir",
+    "recipe": "name the recipe without it, as in: arena train kuhn-tiny",
+    "tokenizer": "the tokenizer is that in the folder of --model",
+    "torch_dtype": "give --model_init_kwargs '{dtype: bfloat16}' with --lora r=16, or --bf16 true",
 }
 
 
@@ -224,18 +276,19 @@ _KEYS_ELSEWHERE = {
 
 def unknown_option(
     name: str,
-    known_names: typing.Iterable[str],
+    options: Mapping[str, Option],
     complaint: str = "unknown",
     page: str = "arena train --help-all",
 ) -> ValueError:
-    """The error for an unknown option."""
-    names = [*known_names]
-    guesses = [guess for guess in _NAMES_ELSEWHERE.get(name, ()) if guess in names]
-    guesses += difflib.get_close_matches(name, names, n=1)
-    if name == "recipe":
-        hint = "name the recipe without it, as in: arena train kuhn-tiny"
+    """The error for an unknown option; `options` are those that are known, by name."""
+    guesses = [guess for guess in _NAMES_ELSEWHERE.get(name, ()) if guess in options]
+    guesses += difflib.get_close_matches(name, options, n=1)
+    if name in _ADVICE_ELSEWHERE:
+        hint = _ADVICE_ELSEWHERE[name]
     elif guesses:
-        hint = f"did you mean {guesses[0]!r}?"
+        nearest = options[guesses[0]]
+        word = f"{nearest.typed_name}VALUE" if nearest.mapping else repr(nearest.name)
+        hint = f"did you mean {word}?"
     else:
         hint = f"{page} lists all"
     return ValueError(f"{complaint} option {name!r}; {hint}")
@@ -342,7 +395,7 @@ def read_yaml(text: str, source: str) -> Any:
     """The value of a text in YAML; raises ValueError that names the source, such as an option."""
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # such as 2026-99-99
         reason = " ".join(str(error).split())
         raise ValueError(
             f"{source} is not YAML, got {text!r:.80}: {reason}; correct it, or quote the value"

@@ -54,6 +54,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("eval random cfr", "got 'cfr', which is a policy; give the id of a game"),
         ("eval random kuhn_poker cfr", "opponents follow --against"),
         ("eval random kuhn_poker --opponent cfr", "did you mean --against?"),
+        ("replay runs/a --html x.html", "did you mean --page?"),
+        ("replay runs/a --svg x.svg", "did you mean --figure?"),
         ("play random", "got 'random', which is a policy; give the id of a game"),
         ("play kuhn_poker cfr", "opponents follow --against"),
         ("games kuhn", "arena show kuhn"),
@@ -93,9 +95,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("bench tournament nim first -g nim --out x", "no policy 'nim'; it is a game"),
         (
             "replay runs/a/metrics.jsonl",
-            "no episodes: give a file of episodes, such as RUN/",
+            "it holds the metrics of a run: arena report runs/a",
         ),
-        ("replay runs/a", "give a file such as runs/first/episodes.jsonl"),
+        ("replay runs/a", "arena report runs/a shows it"),
         (
             "new-game kuhn_poker",
             "a built-in game; give another name, such as my_kuhn_poker",
@@ -119,6 +121,20 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "train --eval_strategy steps",
             "to measure in training give --evaluate_every 10",
         ),
+        ("train --run_name 2026-99-99", "--run_name is not YAML"),
+        ("train --resume_from_checkpoint true", "give arena train --resume RUN"),
+        ("train --use_peft true", "did you mean --lora r=VALUE?"),
+        ("train --overwrite_output_dir true", "give another --output-dir"),
+        ("train --num_train_epochs 1", "--max_steps N"),
+        (
+            "train --trainer sft --data x.parquet --eval_strategy steps",
+            "to measure in training give --evaluate_every 10",
+        ),
+        ("train --eval_steps 10", "--evaluate_every 10"),
+        ("train --load_best_model_at_end true", "best/ in the run folder"),
+        ("train --fp16 true", "--bf16 true"),
+        ("train --deepspeed ds.json", "pip install deepspeed"),
+        ("train --save_strategy no --max_prompt_length 9", "prompts are never cut"),
     ],
 )
 def test_a_first_mistake_is_answered(

@@ -68,7 +68,7 @@ def test_the_rules_are_shown_in_full_prompts_only(path, monkeypatch, capfd):
         ),
         (["{path}", "--first", "9"], "want --first of at most the number of lines in"),
         (["{junk}"], "line 1: want an episode as JSON, got 'junk"),
-        (["{path}", "--seen-by", "player_1"], "want --seen-by with --svg only, got"),
+        (["{path}", "--seen-by", "player_1"], "want --seen-by with --figure only, got"),
         (["{empty}"], "/empty holds no episodes; give another FILE"),
     ],
 )
@@ -114,7 +114,7 @@ def test_bad_lines_are_named_and_the_rest_is_shown(path, monkeypatch, capfd):
     assert "--- line 2 is no episode: want an episode as JSON" in page
     assert "--- line 4: kuhn_poker-v0" in page
     out = path.with_name("replay.html")
-    assert show(monkeypatch, path, "--html", out, "-n", 3) == 0
+    assert show(monkeypatch, path, "--page", out, "-n", 3) == 0
     printed = capfd.readouterr()
     assert "line 2 is no episode" in printed.err
     wanted = "2 episodes\n1 more: --first 4 shows the next ones\n"
@@ -124,11 +124,15 @@ def test_bad_lines_are_named_and_the_rest_is_shown(path, monkeypatch, capfd):
 
 def test_one_episode_is_drawn(path, monkeypatch, capfd):
     out = path.with_name("replay.svg")
-    assert show(monkeypatch, path, "--svg", out, "--first", 2, "--seen-by", "all") == 0
+    assert (
+        show(monkeypatch, path, "--figure", out, "--first", 2, "--seen-by", "all") == 0
+    )
     assert capfd.readouterr().out == f"{out}: the episode of line 2\n"
     assert out.read_text().startswith("<svg ")
-    assert show(monkeypatch, path, "--svg", out, "--html", out) == 2
-    assert "want --html or --svg, got both" in capfd.readouterr().err
+    assert show(monkeypatch, path, "--figure", out, "--page", out) == 2
+    assert "want --page or --figure, got both" in capfd.readouterr().err
+    assert show(monkeypatch, path, "--figure", path.with_name("game.png")) == 2
+    assert "want --figure as a file .svg" in capfd.readouterr().err
 
 
 def test_the_first_line_of_a_tournament_is_not_counted(
@@ -141,21 +145,21 @@ def test_the_first_line_of_a_tournament_is_not_counted(
             rollout.episode,
         )
     svg, page = tmp_path / "o.svg", tmp_path / "o.html"
-    assert show(monkeypatch, log.path, "--svg", svg) == 0
+    assert show(monkeypatch, log.path, "--figure", svg) == 0
     assert capfd.readouterr().out == f"{svg}: the episode of line 2\n"
     assert show(monkeypatch, log.path, "-n", 2) == 0
     shown = capfd.readouterr().out
     assert "--- line 3: " in shown
     assert shown.endswith("1 more: --first 4 shows the next ones\n")
     for first, count in ((1, 3), (4, 1)):
-        assert show(monkeypatch, log.path, "--html", page, "--first", first) == 0
+        assert show(monkeypatch, log.path, "--page", page, "--first", first) == 0
         assert capfd.readouterr().out == f"{page}: {count} episodes\n"
         assert "more lines" not in page.read_text()
 
 
 def test_a_missing_template_engine_is_named_with_its_extra(path, monkeypatch, capfd):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert show(monkeypatch, path, "--html", path.with_name("replay.html")) == 2
+    assert show(monkeypatch, path, "--page", path.with_name("replay.html")) == 2
     assert "pip install '.[report]'" in capfd.readouterr().err
     assert not path.with_name("replay.html").exists()
 
@@ -193,7 +197,7 @@ def test_an_unknown_game_is_mentioned_once(path, monkeypatch, capfd):
     assert printed.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("option", ["--html", "--svg"])
+@pytest.mark.parametrize("option", ["--page", "--figure"])
 def test_only_files_of_its_own_are_overwritten(option, path, monkeypatch, capfd):
     foreign, link = path.with_name("foreign"), path.with_name("link")
     foreign.write_text("<!doctype html><svg />\n")
@@ -214,4 +218,4 @@ def test_only_files_of_its_own_are_overwritten(option, path, monkeypatch, capfd)
     assert path.read_bytes() == before
     assert foreign.read_text() == "<!doctype html><svg />\n"
     for _ in range(2):
-        assert show(monkeypatch, path, option, path.with_name("own")) == 0
+        assert show(monkeypatch, path, option, path.with_name("own.svg")) == 0

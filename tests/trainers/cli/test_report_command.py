@@ -79,9 +79,13 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, monkeypatch, capsys):
 
 def test_a_run_with_rounds_names_a_round(tmp_path, monkeypatch, capsys):
     (tmp_path / "start-scores.json").write_text("{}")
+    last_training = tmp_path / "round-01" / "train"
+    for training in (tmp_path / "round-00" / "train", last_training):
+        training.mkdir(parents=True)
+        (training / "metrics.jsonl").touch()
     with pytest.raises(SystemExit):
         report(monkeypatch, tmp_path)
-    assert f"give a round: {tmp_path / 'round-00' / 'train'}" in capsys.readouterr().err
+    assert f"arena report {last_training} shows" in capsys.readouterr().err
 
 
 def test_only_a_report_is_overwritten(tmp_path, monkeypatch, capsys):

@@ -45,6 +45,17 @@ class WholeLogits(Qwen3ForCausalLM):
         return super().forward(input_ids, attention_mask, **kwargs)
 
 
+class NumberOfLogits(Qwen3ForCausalLM):
+    """It slices by a number, as code of the hub may do."""
+
+    def forward(
+        self, input_ids, attention_mask=None, logits_to_keep: int = 0, **kwargs
+    ):
+        output = super().forward(input_ids, attention_mask, **kwargs)
+        output["logits"] = output.logits[:, -logits_to_keep:, :]
+        return output
+
+
 def speaker_of(kind, policy):
     """The tiny model as a model of another class."""
     model = kind(policy.model.config).eval()
@@ -64,6 +75,13 @@ def largest_gap(speaker, prompts):
         sampled = torch.tensor(reply.logprobs)
         gap = max(gap, float((plain[:, 0] - sampled).abs().max()))
     return gap
+
+
+def test_a_model_that_keeps_a_number_of_logits_is_given_a_number(policy):
+    """A frozen head on a CPU is else given positions."""
+    speaker = speaker_of(NumberOfLogits, policy)
+    speaker.model.requires_grad_(False)
+    assert largest_gap(speaker, [PROMPT] * 2) < 1e-5
 
 
 def test_a_cache_goes_into_the_argument_of_the_models_signature(policy):

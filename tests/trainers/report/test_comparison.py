@@ -89,6 +89,10 @@ def test_results_settings_and_starts_stand_side_by_side(folders):
     one, listed, two = (runs[0]._replace(config=text) for text in games)
     assert setting_table([one, listed]).rows == []
     assert len(setting_table([one, two]).rows) == 1
+    levels = (f"k{n}: &k{n} [*k{n - 1}, *k{n - 1}]\n" for n in range(1, 40))
+    for text in ("k0: &k0 x\n" + "".join(levels), "x: 2026-99-99", 2_000 * "["):
+        rows = setting_table([one, runs[1]._replace(config=text)]).rows
+        assert rows == [["games", "kuhn_poker", "not set"]]
     ((moment, game, seed, *cells),) = start_table(runs).rows
     assert (moment, game, seed) == ("step 10", "kuhn_poker-v0", "1")
     means = [

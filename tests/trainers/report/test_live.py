@@ -110,6 +110,9 @@ def test_a_strangers_texts_are_no_markup(run, client) -> None:
         pytest.param('{"step": 1' + 400 * "0" + "}", "", id="step"),
         pytest.param('{"step": 1, "loss": 1' + 400 * "0" + "}", "", id="figure"),
         pytest.param('{"step": -5}', "", id="negative"),
+        pytest.param(
+            '{"step": 1, "loss": 1, "a/against_start": -1}', "", id="no error"
+        ),
         pytest.param('{"step": 1}', "max_steps: 1" + 400 * "0", id="max_steps"),
         pytest.param('{"step": 1}', "max_steps: 2026-99-99", id="date"),
         pytest.param('{"step": 1}', 2_000 * "[", id="nested"),

@@ -99,11 +99,11 @@ def test_results_that_cannot_be_read_are_named_and_the_others_shown(
     path, beside = tmp_path / "found.jsonl", tmp_path / "found.results.jsonl"
     path.write_bytes(source.read_bytes())
     whole = source.with_name("found.results.jsonl").read_text()
-    beside.write_text(f"[]\n{whole}{{}}\n{whole[:50]}")
+    beside.write_text(f"[]\n{whole}{{}}\n{whole[:50]}\n{100_000 * '['}")
     read = read_evaluation(path, 2)
     assert len(read.tables) == 1
     assert [(file, line.line) for file, line in read.bad] == [
-        (beside.name, number) for number in (1, 3, 4)
+        (beside.name, number) for number in (1, 3, 4, 5)
     ]
     assert "want the results of an evaluation" in read.bad[0][1].reason
 

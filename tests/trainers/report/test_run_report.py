@@ -180,6 +180,17 @@ def test_charts_have_the_finite_numbers_of_the_metrics():
     assert not any("NashConv" in name for name in absent)
 
 
+def test_a_strangers_numbers_that_no_axis_can_show_are_left_out():
+    seats = f"arena/{GAME}/player_{{}}/return"
+    metrics = [
+        {"step": 0, "kl": 1e308, seats.format(0): 1.0, seats.format("9" * 5000): 1}
+    ]
+    stages = [{"name": "before", "returns": [{"low": "x", "high": 1}]}]
+    results = {"outcomes": {GAME: {"policy": {"values": 3}, "stages": stages}}}
+    (chart,) = charts_of(metrics, results)
+    assert (chart.lines, chart.levels) == ([Curve("player_0", [(0, 1.0)], [])], {})
+
+
 def test_a_chart_has_a_spot_for_each_point_and_links_of_stored_steps():
     lines = [
         Curve("player_0", [(0, 0.0), (10, 1.0)]),

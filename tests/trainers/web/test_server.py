@@ -292,7 +292,7 @@ def test_rates_are_limited_and_come_back(tables) -> None:
 
 
 def test_tables_are_limited(tmp_path) -> None:
-    kept = Tables(tmp_path / "games.sqlite", max_tables=3, max_own=2)
+    kept = Tables(tmp_path / "games.sqlite", max_tables=3, max_by_visitor=2)
     first, second, third = (
         kept.open(latest("kuhn_poker"), [PERSON, "random"], "anna") for _ in range(3)
     )

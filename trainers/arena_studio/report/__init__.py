@@ -1,6 +1,6 @@
 """Shows recorded episodes: a page of replays, a sheet of pictures, and steps in a terminal.
 
-`write_replay` writes the page that `arena replay FILE --html OUT` makes. A page of another kind
+`write_replay` writes the page that `arena replay FILE --page OUT` makes. A page of another kind
 can embed the same replay: `page_data` gives its data, `replay.js` and `replay.css` show it.
 """
 

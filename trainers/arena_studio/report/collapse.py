@@ -64,8 +64,8 @@ class CollapseLimits:
                 "with arena replay in rollouts/",
             )
         for name in (n for n in logs if n.endswith(f"/{START_METRIC}")):
-            mean, error = logs[name], logs[f"{name}_error"]
-            if mean + 2 * error < 0:
+            mean, error = logs[name], logs.get(f"{name}_error")
+            if error is not None and mean + 2 * error < 0:
                 game = name.removeprefix("arena/").removesuffix(f"/{START_METRIC}")
                 yield (
                     name,

@@ -10,6 +10,7 @@ import yaml
 from arena_studio.report.curves import PLAYER, Chart, Curve, charts_of
 from arena_studio.report.episodes import Recorded
 from arena_studio.report.run_files import RunFiles
+from arena_studio.report.run_status import MAX_CONFIG
 from arena_studio.report.text_tables import NONE, TableCell, TextTable, source_link
 from arena_wrappers import without_lost
 
@@ -121,10 +122,15 @@ def _setting_cell(settings: Mapping[str, Any], name: str) -> str:
 
 
 def _settings(config: str) -> Mapping[str, Any]:
+    if len(config) > MAX_CONFIG:
+        return {}
     try:
+        # an alias can stand for a value that is exponentially long as text
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(config)):
+            return {}
         settings = yaml.safe_load(config)
-    except yaml.YAMLError:
-        return {}  # the page shows the text
+    except (ValueError, RecursionError, yaml.YAMLError):
+        return {}  # the page shows the text; ValueError: such as the date 2026-99-99
     if not isinstance(settings, Mapping):
         return {}
     values: dict[str, Any] = {}

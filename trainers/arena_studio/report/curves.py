@@ -14,9 +14,10 @@ from arena_envs.checks import (
 Records = Sequence[Mapping[str, Any]]
 Points = Sequence[tuple[int, float]]
 Ranges = Mapping[str, tuple[float, float]]
-PLAYER = re.compile(r"arena/(?P<game>.+)/(?P<line>player_\d+)/(?P<metric>\w+)")
+PLAYER = re.compile(r"arena/(?P<game>.+)/(?P<line>player_\d{1,4})/(?P<metric>\w+)")
 OPPONENT = re.compile(r"arena/(?P<game>.+)/against/(?P<line>.+)/return")
 START = re.compile(r"arena/(?P<game>.+)/against_start")
+MAX_VALUE = 1e100  # of a point; axes of larger ones would overflow
 WIDTH = 1.96  # standard errors on each side of a 95 % interval
 BEFORE, AFTER = "before", "after"  # the first words of stages of results.json
 
@@ -229,7 +230,7 @@ def _chart(
     levels: dict[str, Any] = {}
     for name, (part, key) in spec.levels.items():
         value = _mapping(results.get(part)).get(key)
-        if is_number(value):
+        if _is_drawn(value):
             levels[name] = value
     return Chart(
         title=spec.title,
@@ -254,13 +255,17 @@ def missing_from(metrics: Records) -> list[str]:
 
 
 def _series(metrics: Records) -> dict[str, Points]:
-    """The finite numbers of each metric by step."""
+    """The numbers of each metric by step, without those that no axis can show."""
     series: dict[str, list[tuple[int, float]]] = {}
     for record in metrics:
         for key, value in record.items():
-            if key != "step" and is_number(value):
+            if key != "step" and _is_drawn(value):
                 series.setdefault(key, []).append((record["step"], float(value)))
     return dict(series)
+
+
+def _is_drawn(value: Any) -> bool:
+    return is_number(value) and abs(value) <= MAX_VALUE
 
 
 def _return_charts(
@@ -285,10 +290,13 @@ def _return_charts(
             title = f"{game}: return by opponent"
             yield Chart(title, opponents[game], low=low, high=high)
         policy = _mapping(_outcome(results, game).get("policy"))
-        equilibrium_values = policy.get("values") or ()  # empty if none was found
+        equilibrium_values = policy.get("values")  # None if none was found
+        if not isinstance(equilibrium_values, list):
+            equilibrium_values = []
         levels = {
             f"player_{seat} at equilibrium": value
             for seat, value in enumerate(equilibrium_values)
+            if _is_drawn(value)
         }
         yield Chart(f"{game}: return per seat", lines, levels, low, high)
 
@@ -302,9 +310,9 @@ def _intervals(
         when = str(stage.get("name")).partition(" ")[0]
         returns = stage.get("returns") or []
         if when in (BEFORE, AFTER) and seat < len(returns):
-            ends = returns[seat].get("low"), returns[seat].get("high")
-            if None not in ends:
-                yield (0 if when == BEFORE else last, *ends)
+            low, high = returns[seat].get("low"), returns[seat].get("high")
+            if _is_drawn(low) and _is_drawn(high):
+                yield 0 if when == BEFORE else last, low, high
 
 
 def _outcome(results: Mapping[str, Any], game: str) -> Mapping[str, Any]:

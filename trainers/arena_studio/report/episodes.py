@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from arena_eval.rollouts import Rollout, rollout_of
 from arena_eval.tournament.round_robin import EPISODE, HEADER, LINE
+from arena_studio.outputs import episode_file, reading_advice
 from arena_wrappers import Episode, InvalidReply, Turn
 from arena_wrappers.prompts import (
     PromptOptions,
@@ -64,11 +65,7 @@ def read_lines(
     Raises:
         ValueError: there is no such file.
     """
-    if not path.is_file():
-        raise ValueError(
-            f"want a file of episodes, found none at {str(path)!r}; give a file such as "
-            "runs/first/episodes.jsonl"
-        )
+    check_is_file(path)
     with open(path, "rb") as file:
         lines = (
             (number, line)
@@ -77,6 +74,17 @@ def read_lines(
         )
         for number, line in islice(lines, count):
             yield read_line(number, line)
+
+
+def check_is_file(path: Path) -> None:
+    """Raises ValueError unless there is a file; for a folder, names its file of episodes."""
+    if path.is_file():
+        return
+    advice = "give a file such as runs/first/episodes.jsonl"
+    if path.is_dir():
+        file = episode_file(path)
+        advice = reading_advice(path, advice) if file is None else f"give {file}"
+    raise ValueError(f"want a file of episodes, found none at {str(path)!r}; {advice}")
 
 
 def not_blank(lines: Iterable[Recorded | BadLine]) -> Iterator[Recorded | BadLine]:

@@ -113,7 +113,11 @@ def make_live_app(report: LiveReport) -> "Starlette":
         if not is_ours(request):
             refused: Response = responses.PlainTextResponse("Refused.", 403, HEADERS)
             return refused
-        text = await asyncio.to_thread(report.page)
+        try:
+            text = await asyncio.to_thread(report.page)
+        except ValueError as error:  # of a file that cannot be read
+            fault: Response = responses.PlainTextResponse(str(error), 500, HEADERS)
+            return fault
         answer: Response = responses.HTMLResponse(text, 200, HEADERS)
         return answer
 

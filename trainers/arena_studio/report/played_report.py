@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from arena_eval.result_rows import results_path
 from arena_eval.tournament.round_robin import EPISODE, LINE
+from arena_studio.outputs import EPISODES, reading_advice
 from arena_studio.report.episodes import (
     BadLine,
     Recorded,
@@ -96,10 +97,13 @@ def read_evaluation(path: Path, num_episodes: int) -> PlayedFiles:
         if len(episodes_by_source[source]) < num_episodes:
             episodes_by_source[source].append(line._replace(source=source))
     if not episodes_by_source:
-        raise ValueError(
-            f"want a file of episodes, {str(path)!r} holds none; give the --out file of "
-            "arena eval, the --out folder of arena bench tournament, or a run folder"
+        advice = reading_advice(
+            path,
+            "give the --out file of arena eval, the --out folder of arena bench tournament, "
+            "or a run folder",
+            wanted=EPISODES,
         )
+        raise ValueError(f"want a file of episodes, {str(path)!r} holds none; {advice}")
     episodes = _fit_page(episodes_by_source, num_episodes)
     results_file = results_path(path)
     sources = {line.source for line in episodes}
@@ -179,7 +183,7 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
 
 def _match_of(line: bytes) -> str | None:
     """The match of a line of a tournament; None if the line does not tell it."""
-    with suppress(ValueError, KeyError, TypeError):
+    with suppress(ValueError, *FIELD_ERRORS):
         match = json.loads(line.partition(EPISODE)[0] + b"}")["match"]
         return match_name(match["game"], match["seats"])
     return None

@@ -21,7 +21,7 @@ METRICS_FILE = "metrics.jsonl"
 RESULTS_FILE = "results.json"  # a run writes it at its end
 STEP = re.compile(r"step-(\d+)\.jsonl")
 AFTER_TRAINING = "after training"
-EVALUATED = 8  # episodes of the evaluation for each group of a step
+EPISODES_PER_GROUP = 8  # episodes of the evaluation for each group of a step
 MAX_TURNS = 4_000  # of a page; a turn takes up to 4 ms of CPU time
 MAX_DIGITS = 15  # of an integer
 MAX_RUNS = 6  # of a comparison; as many as colors of curves
@@ -271,7 +271,7 @@ def _read_episode_files(
     """The first groups of each file of episodes."""
     stored_files = []
     for step, path in files:
-        groups = num_groups if step is not None else EVALUATED * num_groups
+        groups = num_groups if step is not None else EPISODES_PER_GROUP * num_groups
         lines = _groups(path, groups, max_turns)
         source = AFTER_TRAINING if step is None else f"step {step}"
         episodes = [

@@ -27,7 +27,7 @@ FIGURES = {  # by metric, the words of a figure; others are in the charts
 MAX_WARNINGS = 5  # latest ones that are shown
 MAX_CONFIG = 100_000  # bytes of a configuration
 MAX_STEPS = 10**12
-KEPT = 32  # files whose content is remembered: each look at a run asks again
+CACHE_SIZE = 32  # files whose content is remembered: each look at a run asks again
 GIB = 2**30
 
 
@@ -113,7 +113,7 @@ def _stamp(path: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def _read_logs(metrics_file: Path, time_ns: int, size: int) -> _Logs:
     """The logs of a run, read anew only where the time or the size of the file has changed."""
     records, latest = metric_records(metrics_file)[0], dict[str, Any]()
@@ -123,7 +123,7 @@ def _read_logs(metrics_file: Path, time_ns: int, size: int) -> _Logs:
     return _Logs(step, latest, _warnings(records))
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def _max_steps(config_file: Path, time_ns: int, size: int) -> int | None:
     """The optimizer steps of a run; None if its configuration does not say."""
     if size > MAX_CONFIG:

@@ -16,8 +16,15 @@ from arena_studio.report.text_tables import (
     percent,
 )
 
-# errors of reading results that have other fields than those of this version
-FIELD_ERRORS = (KeyError, TypeError, AttributeError, IndexError)
+# errors of reading results that have other fields or values than those of this version
+FIELD_ERRORS = (
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+)
 SHARES = ("won", "drawn", "lost")  # columns of a page; a terminal has no room for them
 
 

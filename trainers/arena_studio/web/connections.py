@@ -84,8 +84,8 @@ class LimitedConnection:
 
     all_connections: Connections
     address: str
-    client: Any
-    cycle: Any
+    client: tuple[str, int] | None
+    cycle: Any  # of uvicorn: an answer that is under way, None before the first
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
 

@@ -22,7 +22,7 @@ COLORS = {  # words for tones of pieces
     "dark": "black",
     "light": "white",
 }
-KEPT = 200  # tables, policies and solved games that stay in memory
+CACHE_SIZE = 200  # tables, policies and solved games that stay in memory
 
 
 def game_named(id: str) -> AnyGame:
@@ -99,7 +99,7 @@ def missing_note() -> str:
     return f"Not installed: {', '.join(missing)}; {advice}"
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def offered_opponents(id: str) -> tuple[str, ...]:
     """The opponents that a game offers by itself: strings of policies."""
     game = game_named(id)

@@ -7,7 +7,7 @@ from typing import Any
 
 from arena_envs.game import AnyGame
 from arena_eval.move_values import MoveSolver
-from arena_studio.web.games import KEPT, game_named, listed
+from arena_studio.web.games import CACHE_SIZE, game_named, listed
 from arena_studio.web.refusal import Refused
 from arena_studio.web.views import frames, values_at
 from arena_wrappers import SeatSession, Turn
@@ -16,7 +16,7 @@ MAX_SEED = 2**53  # JavaScript's integers are exact below it
 PROMPT = {"reply_format": "bare"}
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def _solver(key: str) -> tuple[MoveSolver, threading.Lock]:
     return MoveSolver(), threading.Lock()
 

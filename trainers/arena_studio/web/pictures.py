@@ -9,11 +9,11 @@ from arena_envs.game import AnyGame
 from arena_envs.scenes import Cards, Grid, Scene, scene_of, svg
 from arena_envs.scenes.shapes import Shapes
 from arena_envs.scenes.svg import surfaces_css
-from arena_studio.web.games import KEPT, game_named, listed
+from arena_studio.web.games import CACHE_SIZE, game_named, listed
 from arena_wrappers import PromptWrapper, make_policy, play, turn_states
 
 
-@lru_cache(KEPT)
+@lru_cache(CACHE_SIZE)
 def picture_of(id: str) -> str:
     """The picture of a game as SVG, on the paper that the reader prefers.
 

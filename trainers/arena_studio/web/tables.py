@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from arena_envs.trust import NotTrusted, named_only
-from arena_studio.web.games import KEPT, game_named, listed, offered_opponents
+from arena_studio.web.games import CACHE_SIZE, game_named, listed, offered_opponents
 from arena_studio.web.links import MAX_SEED, PROMPT, solved
 from arena_studio.web.refusal import Refused
 from arena_studio.web.thinkers import Thinkers
@@ -78,7 +78,7 @@ class Tables:
         path: the file; it is made if it is missing.
         opponents: strings of policies that every game offers beside its own.
         max_tables: largest number of tables; one that was unused for a day makes room.
-        max_own: largest number of tables that a visitor has made; the longest unused makes
+        max_by_visitor: largest number of tables that a visitor has made; the longest unused makes
             room.
         max_seconds: that an opponent may take for a reply.
         pause: seconds until an opponent that gave no reply is asked again.
@@ -92,16 +92,18 @@ class Tables:
         path: str | Path,
         opponents: Sequence[str] = (),
         max_tables: int = 10_000,
-        max_own: int = 50,
+        max_by_visitor: int = 50,
         max_seconds: float = MAX_SECONDS,
         pause: float = PAUSE,
     ) -> None:
         self._max_seconds, self._pause = max_seconds, pause
         # a model's weights are loaded here, once for all games
-        self._extra = {name: self._shared(name) for name in opponents}
-        self._own_policy = lru_cache(KEPT)(lambda _game, name: self._shared(name))
+        self._server_policies = {name: self._shared(name) for name in opponents}
+        self._game_policy = lru_cache(CACHE_SIZE)(
+            lambda _game, name: self._shared(name)
+        )
         self._thinkers, self._is_closed = Thinkers(NUM_THINKERS), False
-        self._max, self._max_own = max_tables, max_own
+        self._max, self._max_by_visitor = max_tables, max_by_visitor
         self._lock = threading.RLock()
         self._loaded: WeakValueDictionary[str, GameTable] = WeakValueDictionary()
         self._recent: OrderedDict[str, GameTable] = OrderedDict()
@@ -133,14 +135,14 @@ class Tables:
 
     def offered(self, game: str) -> list[str]:
         """The opponents of a game: strings of policies."""
-        return list(dict.fromkeys([*offered_opponents(game), *self._extra]))
+        return list(dict.fromkeys([*offered_opponents(game), *self._server_policies]))
 
     def _shared(self, name: str) -> Policy:
         return SharedPolicy(name, self._max_seconds)
 
     def policy(self, game: str, name: str) -> Policy:
         """The opponent of this string in a game; those of the server play all games."""
-        return self._extra.get(name) or self._own_policy(game, name)
+        return self._server_policies.get(name) or self._game_policy(game, name)
 
     def open(
         self, game: str, seats: Sequence[str], visitor: str, seed: int | None = None
@@ -177,7 +179,7 @@ class Tables:
         )
         with self._lock, self._file:
             now = time.time()
-            self._make_room("maker = ?", (visitor,), self._max_own, now)
+            self._make_room("maker = ?", (visitor,), self._max_by_visitor, now)
             self._make_room("?", (True,), self._max, now - 86_400)
             row = (table.id, visitor, now, _row(table))
             self._file.execute("INSERT INTO tables VALUES (?, ?, ?, ?)", row)
@@ -409,7 +411,7 @@ class Tables:
             self._loaded[table.id] = table
             self._recent[table.id] = table
             self._recent.move_to_end(table.id)
-            while len(self._recent) > KEPT:
+            while len(self._recent) > CACHE_SIZE:
                 self._recent.popitem(last=False)
 
     def _write(self, table: GameTable) -> None:

@@ -1,11 +1,13 @@
 """The commands of `arena bench board`."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from arena_studio.outputs import SUBMISSION, output_at, reading_advice
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import (
     AllowCodeOption,
@@ -66,6 +68,20 @@ def run_board(
     )
 
 
+def _check_submissions(files: Sequence[Path]) -> None:
+    """Raises ValueError for a path that is missing or that another command wrote."""
+    for path in files:
+        output = output_at(path)
+        is_other = output is not None and output.kind != SUBMISSION
+        if not path.is_file() or is_other:
+            advice = reading_advice(
+                path, "write one: arena bench board run POLICY --out FILE"
+            )
+            raise ValueError(
+                f"want a file of arena bench board run, got {str(path)!r}; {advice}"
+            )
+
+
 @board_app.command("verify")
 def verify_board(
     files: FilesArgument,
@@ -79,6 +95,7 @@ def verify_board(
     from arena_eval.tournament import load_suite, verify_submission
 
     with usage_errors():
+        _check_submissions(files)
         loaded_suite = load_suite(suite, allow_code=allow_code)
     for path in files:
         try:
@@ -104,5 +121,6 @@ def page_board(
     from arena_eval.tournament import load_suite, submissions_page
 
     with usage_errors():
+        _check_submissions(files)
         loaded_suite = load_suite(suite, allow_code=allow_code)
         typer.echo(submissions_page(files, loaded_suite, allow_code=allow_code))

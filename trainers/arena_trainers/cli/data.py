@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from arena_envs.trust import named_only
+from arena_studio.report.episodes import check_is_file
 from arena_trainers.cli.arguments import check_out, read_params
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import AllowCodeOption
@@ -185,11 +186,12 @@ def _split_episodes(
 
 
 def _check_episodes(file: Path) -> None:
-    if not file.is_file():
+    if not file.exists():
         raise ValueError(
-            f"want a file of episodes, found none at {file}; arena eval --out {file} "
+            f"want a file of episodes, found none at {str(file)!r}; arena eval --out {file} "
             "writes one"
         )
+    check_is_file(file)
     with file.open("rb") as stream:
         if stream.read(4) == b"PAR1":
             raise ValueError(

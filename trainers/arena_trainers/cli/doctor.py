@@ -33,7 +33,7 @@ OPENS = {
     "eval": "intervals, ratings and tables of tournaments and boards",
     "web": "the web page: serve web",
     "report": "the command report; pages of replay",
-    "render": "pictures of boards: render_mode='rgb_array', replay --svg",
+    "render": "pictures of boards: render_mode='rgb_array', replay --figure",
     "solve": "the solver lp of solve",
     "chess": "the game chess",
     "openspiel": "games of OpenSpiel as games here",

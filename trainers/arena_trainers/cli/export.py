@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from arena_studio.outputs import reading_advice
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.lm.models import adapter_base, saved_model
 
@@ -19,7 +20,9 @@ def export(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder to make. [RUN/merged]", show_default=False),
+        typer.Option(
+            metavar="DIR", help="Folder to make. [RUN/merged]", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Write a trained model so that other programs load it: transformers, vLLM, llama.cpp.
@@ -33,9 +36,9 @@ def export(
     with usage_errors():
         source = run / "model" if (run / "model").is_dir() else run
         if not source.is_dir():
+            advice = reading_advice(run, "give one such as runs/first")
             raise ValueError(
-                f"want the folder of a run, found none at {str(run)!r}; give one such "
-                "as runs/first"
+                f"want the folder of a run, found none at {str(run)!r}; {advice}"
             )
         if not merged:
             has = "holds the adapter alone"

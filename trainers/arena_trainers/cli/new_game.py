@@ -16,7 +16,9 @@ SKELETONS = Path(__file__).with_name("skeletons")
 
 def new_game(
     name: Annotated[str, typer.Argument(metavar="NAME")],
-    out: Annotated[Path, typer.Option(help="Folder of the two files.")] = Path(),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder of the two files.")
+    ] = Path(),
     hidden: Annotated[
         bool, typer.Option("--hidden", help="Players do not see each other's cards.")
     ] = False,

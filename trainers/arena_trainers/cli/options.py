@@ -61,7 +61,8 @@ PolicyArgument = Annotated[str, typer.Argument(metavar="POLICY")]
 SeedOption = Annotated[int, typer.Option(help="Seed of the first episode.")]
 
 EpisodesOption = Annotated[
-    Path | None, typer.Option(help="Append the episodes to this file.")
+    Path | None,
+    typer.Option(metavar="FILE", help="Append the episodes to this file."),
 ]
 
 CsvOption = Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from arena_envs.trust import named_only
+from arena_studio.outputs import EPISODES, reading_advice
 from arena_studio.report.episode_text import episode_lines
 from arena_studio.report.episodes import (
     BadLine,
@@ -26,7 +27,7 @@ from arena_trainers.terminal import Console
 from arena_wrappers.play import game_of
 from arena_wrappers.records import write_whole
 
-PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
+NUM_PRINTED, NUM_IN_PAGE = 4, 200  # episodes, unless --episodes is given
 MAX_WARNINGS = 5
 REPLAY_PAGE = (b"<!doctype html>", b"Made by arena replay.")  # what our files hold
 PICTURE = (b"<svg ", b'class="f-paper"')
@@ -34,18 +35,19 @@ PICTURE = (b"<svg ", b'class="f-paper"')
 
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE")],
-    html: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Write a page of replays.")
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page of replays.")
     ] = None,
-    svg: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Draw all turns of one episode.")
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg", help="Draw all turns of one episode."),
     ] = None,
     num_episodes: Annotated[
         int | None,
         typer.Option(
             "--episodes",
             "-n",
-            help=f"Number of lines to show [default: {IN_PAGE} in a page, {PRINTED} printed, all in a terminal].",
+            help=f"Number of lines to show [default: {NUM_IN_PAGE} in a page, {NUM_PRINTED} printed, all in a terminal].",
             min=1,
         ),
     ] = None,
@@ -54,7 +56,9 @@ def replay(
     ] = 1,
     seen_by: Annotated[
         str,
-        typer.Option(metavar="AGENT", help="Whose view --svg draws: all, or player_0."),
+        typer.Option(
+            metavar="AGENT", help="Whose view --figure draws: all, or player_0."
+        ),
     ] = "all",
     full: Annotated[
         bool,
@@ -64,7 +68,7 @@ def replay(
 ) -> None:
     """Replay recorded episodes: in the terminal, as a page, or as a picture.
 
-    Without --html and --svg, keys step through the turns; in a pipe the turns are printed.
+    Without --page and --figure, keys step through the turns; in a pipe the turns are printed.
     FILE has JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, the --out
     file of eval or play, or results.jsonl of a tournament. Only rollouts have credit.
 
@@ -72,39 +76,43 @@ def replay(
 
     arena replay runs/seed1/episodes.jsonl
 
-    arena replay runs/seed1/rollouts/step-400.jsonl --html replay.html
+    arena replay runs/seed1/rollouts/step-400.jsonl --page replay.html
     """
     with usage_errors(), named_only(allow_code=allow_code):
-        _check_options(file, html, svg, seen_by)
-        if html is not None:
-            _write_page(file, html, first, num_episodes or IN_PAGE)
-        elif svg is not None:
+        _check_options(file, page, figure, seen_by)
+        if page is not None:
+            _write_page(file, page, first, num_episodes or NUM_IN_PAGE)
+        elif figure is not None:
             (line,) = _with_an_episode(read_lines(file, first - 1, 1), file)
             if isinstance(line, Recorded):
-                write_whole(svg, sheet(line.rollout.episode, seen_by))
-                typer.echo(f"{svg}: the episode of line {line.line}")
+                write_whole(figure, sheet(line.rollout.episode, seen_by))
+                typer.echo(f"{figure}: the episode of line {line.line}")
         elif sys.stdin.isatty() and sys.stdout.isatty():
             step_through(
                 _with_an_episode(read_lines(file, first - 1, num_episodes), file), full
             )
         else:
-            _print(file, first, num_episodes or PRINTED, full)
+            _print(file, first, num_episodes or NUM_PRINTED, full)
 
 
 def _check_options(
-    file: Path, html: Path | None, svg: Path | None, seen_by: str
+    file: Path, page: Path | None, figure: Path | None, seen_by: str
 ) -> None:
-    if html is not None and svg is not None:
-        raise ValueError("want --html or --svg, got both; give one of them")
-    if seen_by != "all" and svg is None:
+    if page is not None and figure is not None:
+        raise ValueError("want --page or --figure, got both; give one of them")
+    if seen_by != "all" and figure is None:
         raise ValueError(
-            f"want --seen-by with --svg only, got --seen-by {seen_by}; add --svg OUT, "
+            f"want --seen-by with --figure only, got --seen-by {seen_by}; add --figure FILE.svg, "
             "or choose the view in the page or with the key v in a terminal"
         )
-    if out := html or svg:
+    if out := page or figure:
         if file.exists() and out.exists() and out.samefile(file):
             raise ValueError(f"{out} is the file of episodes itself; give another OUT")
-        check_out(out, REPLAY_PAGE if html else PICTURE, "arena replay")
+        check_out(out, REPLAY_PAGE if page else PICTURE, "arena replay")
+    if figure is not None and figure.suffix != ".svg":
+        raise ValueError(
+            f"want --figure as a file .svg, got {str(figure)!r}; give another ending"
+        )
 
 
 def step_through(
@@ -141,7 +149,9 @@ def _with_an_episode(
         )
     bad = [line for line in shown_lines if isinstance(line, BadLine)]
     if len(bad) == len(shown_lines):
-        raise ValueError(f"{file}, line {bad[0].line}: {bad[0].reason}")
+        advice = reading_advice(file, wanted=EPISODES)
+        reason = f"no episode; {advice}" if advice else bad[0].reason
+        raise ValueError(f"{file}, line {bad[0].line}: {reason}")
     return shown_lines
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from arena_envs.trust import named_only
+from arena_studio.outputs import reading_advice
 from arena_studio.report.comparison import name_sources
 from arena_studio.report.episodes import BadLine
 from arena_studio.report.figures import FIGURE_TYPES, write_figure
@@ -18,7 +19,12 @@ from arena_studio.report.played_report import (
     read_evaluation,
     read_tournament,
 )
-from arena_studio.report.run_files import EVALUATED, METRICS_FILE, RunFiles, read_runs
+from arena_studio.report.run_files import (
+    EPISODES_PER_GROUP,
+    METRICS_FILE,
+    RunFiles,
+    read_runs,
+)
 from arena_studio.report.run_report import (
     chart_named,
     last_step_of,
@@ -45,14 +51,14 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="OUT",
+            metavar="FILE",
             help="The page [default: report.html in the folder, or FILE.html].",
         ),
     ] = None,
     groups: Annotated[
         int,
         typer.Option(
-            help=f"Groups of episodes to show of each step; of evaluations and tournaments, {EVALUATED} episodes for each.",
+            help=f"Groups of episodes to show of each step; of evaluations and tournaments, {EPISODES_PER_GROUP} episodes for each.",
             min=1,
         ),
     ] = 2,
@@ -120,7 +126,7 @@ def report(
                 "then"
             )
         else:
-            _write_played(paths[0], path, EVALUATED * groups)
+            _write_played(paths[0], path, EPISODES_PER_GROUP * groups)
 
 
 def _check_inputs(paths: Sequence[Path]) -> None:
@@ -183,16 +189,16 @@ def _write_played(source: Path, path: Path, num_episodes: int) -> None:
         typer.echo(f"{path}: the texts of arena improve")
         return
     if source.is_dir() and not (source / MATCHES).is_file():
-        if (source / "start-scores.json").is_file():
-            raise ValueError(
-                f"want the folder of a run without rounds, got {str(source)!r} with "
-                f"rounds; give a round: {source / 'round-00' / 'train'}. "
-                f"{source}/curves.png compares the rounds"
-            )
+        advice = reading_advice(
+            source,
+            "give the --output-dir of arena train, such as runs/first, or the --out of "
+            "arena bench tournament",
+        )
+        if (source / "curves.png").is_file():
+            advice += f"; {source}/curves.png compares the rounds"
         raise ValueError(
             "want a folder with metrics.jsonl or results.jsonl, found neither in "
-            f"{str(source)!r}; give the --output-dir of arena train, such as "
-            "runs/first, or the --out of arena bench tournament"
+            f"{str(source)!r}; {advice}"
         )
     read_files = read_tournament if source.is_dir() else read_evaluation
     played_files = read_files(source, num_episodes)

@@ -34,7 +34,8 @@ def solve(
     ] = solvers.MAX_STATES,
     params: ParamOption = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the policy to this JSON file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the policy to this JSON file."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

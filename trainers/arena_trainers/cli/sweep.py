@@ -46,7 +46,9 @@ def sweep(
             help="Option to vary, such as beta or lora.r; repeatable. A+B=1+2,3+4 varies two as one.",
         ),
     ],
-    output_dir: Annotated[Path, typer.Option(help="Folder of all runs.")],
+    output_dir: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder of all runs.")
+    ],
     num_seeds: Annotated[
         int, typer.Option("--seeds", help="Seeds, from 0.", min=1)
     ] = 3,

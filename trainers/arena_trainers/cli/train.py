@@ -138,6 +138,7 @@ def _check_settings(request: Request, is_main: bool) -> None:
     else:
         check_name(settings["trainer"])
         row_config(settings)
+        preflight.check_rows_options(settings)
         preflight.check_reporters(settings.get("report_to"))
 
 

@@ -120,6 +120,11 @@ def _new_request(arguments: Sequence[str]) -> Request:
     resume = overrides.pop("resume", None)
     if resume is not None:
         return _resumed_request(Path(resume), recipe, overrides)
+    if (value := overrides.get("resume_from_checkpoint")) is not None:
+        raise ValueError(
+            f"want --resume RUN for a run that goes on, from its last checkpoint, got "
+            f"--resume_from_checkpoint {value}; give arena train --resume RUN"
+        )
     recipe_settings: Mapping[str, Any] = {}
     if recipe is None and is_offline(overrides):
         recipe, settings = "", dict(overrides)

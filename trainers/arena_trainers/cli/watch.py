@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import shlex
 import socket
 import time
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from rich.text import Text
 
 from arena_envs import extras
 from arena_envs.trust import named_only
-from arena_studio.report.run_files import MAX_RUNS
+from arena_studio.outputs import output_at, reading_advice, training_folders
+from arena_studio.report.run_files import MAX_RUNS, METRICS_FILE
 from arena_studio.report.run_status import memory_lines, run_status, status_lines
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.cli.options import AllowCodeOption, PortOption
@@ -85,9 +87,20 @@ def watch(
 def _check_runs(runs: Sequence[Path]) -> None:
     for folder in runs:
         if not folder.is_dir():
+            advice = reading_advice(
+                folder, "give the --output-dir of arena train, such as runs/first"
+            )
             raise ValueError(
-                f"want the folder of a run, found none at {str(folder)!r}; give the "
-                "--output-dir of arena train, such as runs/first"
+                f"want the folder of a run, found none at {str(folder)!r}; {advice}"
+            )
+        # a new run holds nothing that is known
+        if output_at(folder) is not None and not (folder / METRICS_FILE).is_file():
+            advice = reading_advice(folder)
+            if trainings := training_folders(folder):
+                word = shlex.quote(str(trainings[-1]))
+                advice = f"its last training is watched by: arena watch {word}"
+            raise ValueError(
+                f"want the folder of a run of arena train, got {str(folder)!r}; {advice}"
             )
     if len(runs) > MAX_RUNS:
         raise ValueError(f"want at most {MAX_RUNS} runs, got {len(runs)}; give fewer")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs.extras import import_extra
+from arena_studio.outputs import reading_advice
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 
@@ -49,6 +50,8 @@ def saved_model(folder: Path) -> Path:
     elif models := role_folders(folder) or role_folders(folder / "model"):
         names = ", ".join(path.name for path in models)
         problem = f"with a model for each role: give {models[0].as_posix()}, or another of {names}"
+    elif advice := reading_advice(folder):
+        problem += f"; {advice}"
     raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {problem}")
 
 
@@ -159,6 +162,11 @@ def find_model(name: str, asks_hub: bool = True) -> Path | None:
     """
     if Path(name).is_dir():
         return saved_model(Path(name))
+    if Path(name).is_file():
+        # not opened: the file of a stranger may name it
+        raise ValueError(
+            f"want a folder with a saved model, got the file {name!r}; give its folder"
+        )
     if name == smollm2.NAME:
         return smollm2.converted()
     if not _HUB_ID.fullmatch(name):

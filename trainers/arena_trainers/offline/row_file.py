@@ -9,6 +9,7 @@ import numpy as np
 
 from arena_envs.checks import check_known
 from arena_envs.extras import import_extra
+from arena_studio.outputs import ROWS, reading_advice
 from arena_trainers.data.columns import CALL, FACTS
 from arena_trainers.data.origin import JSON_LINES
 from arena_trainers.offline.conversations import (
@@ -84,18 +85,22 @@ def check_rows(path: Path, kind: str) -> bool:
     Raises:
         ValueError: the file is missing, neither Parquet nor JSON lines, empty, or holds other rows.
     """
+    make_one = (
+        "make the file with arena data select ... --out FILE.parquet, or give a data set "
+        "of messages"
+    )
     if not path.is_file():
+        advice = reading_advice(path, make_one)
         raise ValueError(
-            f"want a file of rows as data, found none at {str(path)!r}; make the file with "
-            "arena data select ... --out FILE.parquet, or give a data set of messages"
+            f"want a file of rows as data, found none at {str(path)!r}; {advice}"
         )
     names = columns_of(path)
     kind_of_file = _kind({*names})
     if kind_of_file is None:
         raise ValueError(
             f"want {kind} for this trainer in {str(path)!r}, with the columns {_FORMS[kind]} "
-            f"(lists of messages), got {', '.join(sorted(names))[:200]}; rename the columns, or "
-            "make the file with arena data select ... --out FILE.parquet"
+            f"(lists of messages), got {', '.join(sorted(names))[:200]}; "
+            + reading_advice(path, f"rename the columns, or {make_one}", wanted=ROWS)
         )
     if kind_of_file != kind and (kind_of_file, kind) != ("pairs", "labels"):
         raise ValueError(

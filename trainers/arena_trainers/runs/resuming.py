@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arena_studio.outputs import output_at
 from arena_trainers.checkpoint import (
     check_whole,
     newest_checkpoint,
@@ -48,9 +49,18 @@ def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
             "--output-dir of a run, such as runs/first"
         )
     if not (folder / CONFIG).is_file():
+        advice = "`arena train` writes it into its --output-dir"
+        if (folder.absolute().parent / CONFIG).is_file():  # a checkpoint or a model
+            run = shlex.quote(str(folder.parent))
+            advice = (
+                f"resume its run, from its last checkpoint: arena train --resume {run}"
+            )
+        elif output := output_at(folder):
+            advice = f"it holds {output.kind}: {output.reader}"
+            if output.resumes:
+                advice += "; the command that wrote it goes on if you give it again"
         raise ValueError(
-            f"want a run folder to resume, got {name!r} without config.yaml, which "
-            "`arena train` writes into its --output-dir"
+            f"want a run folder to resume, got {name!r} without config.yaml; {advice}"
         )
     settings = read_config(folder)
     step = step_of(checkpoint_to_resume(folder))

@@ -15,6 +15,7 @@ from arena_trainers.options import (
     with_texts,
 )
 from arena_trainers.runs.settings import JobConfig, output_defaults
+from arena_trainers.train.checks import check_precision
 
 MODEL_OPTIONS = (
     "model",
@@ -115,9 +116,11 @@ def trainer_args(
         if name in ours:
             continue
         if name not in options:
-            trainer, names = settings["trainer"], [*ours, *options]
+            trainer = settings["trainer"]
             page = f"arena train --trainer {trainer} --help-all"
-            raise unknown_option(name, names, f"trainer {trainer!r} has no", page)
+            raise unknown_option(
+                name, {**ours, **options}, f"trainer {trainer!r} has no", page
+            )
         values[name] = options[name].converted(value)
     for name in (
         "per_device_train_batch_size",
@@ -138,4 +141,6 @@ def trainer_args(
         defaults["router_aux_loss_coef"] = 0.0  # it depends on the micro-batches
     if is_tiny:
         defaults["gradient_checkpointing"] = False
-    return config(**{**defaults, **values})
+    args = config(**{**defaults, **values})
+    check_precision(args)
+    return args

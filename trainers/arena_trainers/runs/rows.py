@@ -20,6 +20,7 @@ from transformers import (
     TrainerState,
 )
 
+from arena_studio.outputs import reading_advice
 from arena_trainers.data.columns import TRAIN
 from arena_trainers.lm.adapters import ModelOptions, starting_model
 from arena_trainers.lm.backends.memory import default_max_tokens
@@ -144,6 +145,12 @@ class RowRun(Run):
         self.rows, self.job = row_config(self.settings)
         self.kind, self.path = row_trainer(self.rows.trainer), Path(self.rows.data)
         if self.path.is_dir():
+            if not (self.path / TRAIN).is_file():
+                advice = reading_advice(self.path, "give a file of rows")
+                raise ValueError(
+                    f"want {TRAIN} in the folder of rows {str(self.path)!r}, found none; "
+                    f"{advice}"
+                )
             self.path /= TRAIN
         is_tiny = self.job.model == "tiny"
         self.args = trainer_args(self.kind.config, self.settings, self.folder, is_tiny)

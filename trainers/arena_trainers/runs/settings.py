@@ -288,7 +288,7 @@ def build_configs(
         elif key in options:
             training[key] = options[key].converted(value)
         else:
-            raise unknown_option(key, [*job_options, *options])
+            raise unknown_option(key, {**job_options, **options})
     if isinstance(names := training.get("report_to"), str):
         training["report_to"] = names.replace(" ", "").split(",")
     defaults = output_defaults(output_dir, options)

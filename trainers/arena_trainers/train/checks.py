@@ -12,6 +12,7 @@ from arena_trainers.engines.settings import by_server, changes_draws, engine_of
 from arena_trainers.options import refuse_unknown
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.settings import SelfPlay
+from arena_trainers.train.trl_options import TRLOptions
 
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
 
@@ -130,6 +131,7 @@ def check_supported(args: SelfPlay) -> None:
     refused = [
         (batching, getattr(args, batching), untested),
         ("use_vllm in sharded training", colocated and splits_weights(args), engine),
+        ("auto_find_batch_size", args.auto_find_batch_size, untested),
         ("generation_kwargs", args.generation_kwargs, untested),
         ("cache_implementation", args.cache_implementation is not None, untested),
         ("scale_rewards", args.scale_rewards != "group", bypassed),
@@ -141,7 +143,16 @@ def check_supported(args: SelfPlay) -> None:
             raise ValueError(
                 f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
             )
+    check_precision(args)
     check_engine(args)
+
+
+def check_precision(args: TRLOptions) -> None:
+    """Raises ValueError for float16 on a CPU."""
+    if args.fp16 and args.use_cpu:
+        raise ValueError(
+            "want fp16 on a GPU alone, got it on a CPU; leave it out, or give --bf16 true"
+        )
 
 
 def check_warm_start(args: SelfPlay) -> None:

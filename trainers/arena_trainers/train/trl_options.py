@@ -10,6 +10,7 @@ class TRLOptions:
         output_dir: str | None
         seed: int
         max_steps: int
+        num_train_epochs: float
         logging_steps: float
         save_steps: float
         save_strategy: Any  # an enumeration of transformers, or its text
@@ -17,6 +18,11 @@ class TRLOptions:
         learning_rate: float
         ddp_timeout: int
         model_init_kwargs: Any  # a dict, or None
+        use_cpu: bool
+        fp16: bool
+        auto_find_batch_size: bool
+        optim: Any  # an enumeration of transformers, or its text
+        use_liger_kernel: bool
         per_device_train_batch_size: int
         per_device_eval_batch_size: int
         gradient_accumulation_steps: int

@@ -65,6 +65,8 @@ def last_logits(
     """
     if not accepts_argument(model, "logits_to_keep"):
         return {}
+    if not _takes_positions(type(without_adapters(model)).forward):
+        return {"logits_to_keep": num}
     head: torch.nn.Module | None = without_adapters(model).get_output_embeddings()
     weight = getattr(head, "weight", None)
     if weight is None or weight.requires_grad or weight.device.type != "cpu":
@@ -82,6 +84,17 @@ def accepts_argument(model: "PreTrainedModel", name: str) -> bool:
 @lru_cache
 def _arguments(forward: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(forward).parameters)
+
+
+@lru_cache
+def _takes_positions(forward: Callable[..., Any]) -> bool:
+    """Whether `logits_to_keep` may be a tensor of positions, by its annotation.
+
+    Models of transformers take one. Code of the hub may slice by `-logits_to_keep`, which is a
+    number then.
+    """
+    annotation = inspect.signature(forward).parameters["logits_to_keep"].annotation
+    return "Tensor" in str(annotation)
 
 
 def without_adapters(model: "PreTrainedModel") -> "PreTrainedModel":

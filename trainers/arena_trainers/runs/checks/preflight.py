@@ -70,6 +70,18 @@ REPORTERS: dict[str, list[str]] = json.loads(
 TRACK_REPORTERS = ("tensorboard", "trackio")  # those of the extra `track`
 
 
+EVALUATION_OPTIONS = (
+    "do_eval",
+    "do_predict",
+    "eval_on_start",
+    "eval_steps",
+    "eval_strategy",
+    "load_best_model_at_end",
+    "metric_for_best_model",
+    "save_strategy",
+)  # that `check_evaluation` reads
+
+
 def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     """Checks all that can be checked without torch; writes nothing.
 
@@ -104,8 +116,71 @@ def check_evaluation(draft: Draft) -> None:
     """Raises ValueError for TRL's evaluation, which needs a data set."""
     if draft.eval_strategy != "no":
         raise ValueError(
-            f"want eval_strategy 'no', got {draft.eval_strategy!r}: self-play has no data set to "
+            f"want eval_strategy 'no', got {draft.eval_strategy!r}: arena train has no data set to "
             "evaluate on; to measure in training give --evaluate_every 10"
+        )
+    for name in ("do_eval", "do_predict", "eval_on_start", "eval_steps"):
+        if value := getattr(draft, name, None):
+            raise ValueError(
+                f"{name} is {value}, and arena train has no data set to evaluate on; to measure in "
+                "training give --evaluate_every 10"
+            )
+    for name in ("load_best_model_at_end", "metric_for_best_model"):
+        if value := getattr(draft, name, None):
+            raise ValueError(
+                f"{name} is {value}, and arena train has no data set to evaluate on; leave it out: "
+                "best/ in the run folder is the best model by --evaluate_every"
+            )
+    if draft.save_strategy == "best":
+        raise ValueError(
+            "want save_strategy steps, epoch or no, got best; leave it out: best/ in the run "
+            "folder is the best model by --evaluate_every"
+        )
+
+
+def check_rows_options(settings: Mapping[str, Any]) -> None:
+    """Checks the options of transformers that trainers of rows share with self-play."""
+    options = listed_options()
+    shared = {*EVALUATION_OPTIONS, "optim", "deepspeed", "use_liger_kernel"}
+    values = {n: options[n].converted(v) for n, v in settings.items() if n in shared}
+    draft = Draft({name: options[name].default for name in shared} | values)
+    check_evaluation(draft)
+    check_packages(draft)
+
+
+def check_length(draft: Draft) -> None:
+    """Raises ValueError for a number of epochs that `max_steps` would overrule."""
+    default = listed_options()["num_train_epochs"].default
+    if draft.num_train_epochs != default and draft.max_steps > 0:
+        raise ValueError(
+            f"num_train_epochs has no effect beside max_steps, which is {draft.max_steps}; "
+            "give the length of the run as --max_steps N"
+        )
+
+
+def check_packages(draft: Draft) -> None:
+    """Raises ValueError for an option of TRL whose package or file is missing."""
+    optimizer = str(draft.optim)
+    is_of_torchao = optimizer in ("adamw_torch_8bit", "adamw_torch_4bit")
+    is_of_bitsandbytes = not is_of_torchao and (
+        optimizer.endswith("8bit") or optimizer.startswith("paged_")
+    )
+    needed = [
+        ("deepspeed", draft.deepspeed, "deepspeed"),
+        ("use_liger_kernel", draft.use_liger_kernel, "liger_kernel"),
+        (f"optim {optimizer}", is_of_torchao, "torchao"),
+        (f"optim {optimizer}", is_of_bitsandbytes, "bitsandbytes"),
+    ]
+    for name, is_set, package in needed:
+        if is_set and not extras.is_installed(package):
+            raise ValueError(
+                f"{name} needs the package {package!r}; pip install "
+                f"{package.replace('_', '-')}, or leave it out"
+            )
+    if isinstance(draft.deepspeed, str) and not Path(draft.deepspeed).is_file():
+        raise ValueError(
+            f"want deepspeed as a file of its configuration, found none at {draft.deepspeed!r}; "
+            "docs/scaling.md starts ZeRO by accelerate launch"
         )
 
 
@@ -139,6 +214,8 @@ def checks(
         draft.check_own,
         lambda: check_batches(draft),
         lambda: check_evaluation(draft),
+        lambda: check_length(draft),
+        lambda: check_packages(draft),
         lambda: check_ranges(draft),
         lambda: check_supported(draft),
         lambda: check_asynchronous(draft),
