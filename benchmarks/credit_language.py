@@ -109,6 +109,8 @@ class Setting:
         steps: step sizes among which each variant chooses.
         options: of `arena train`, beside those of `OPTIONS` of the model.
         variants: that are compared.
+        right_at_start: probability of the right answer to which SmolLM2 is first taught; 0 leaves
+            it as it comes.
     """
 
     title: str
@@ -121,6 +123,7 @@ class Setting:
     steps: Sequence[float]
     options: Mapping[str, Any] = field(default_factory=dict)
     variants: Sequence[str] = ("episode", "mars", "random_effects", "default")
+    right_at_start: float = 0.0
 
 
 _SHORT: dict[str, Any] = {
@@ -174,6 +177,26 @@ def _board(title: str, game: Mapping[str, Any]) -> Setting:
         num_steps=24,
         every=6,
         steps=(2e-3, 4e-3, 8e-3),
+    )
+
+
+def _smollm2_setting(
+    title: str,
+    params: Mapping[str, Any],
+    unit: float = 1.0,
+    right_at_start: float = 0.0,
+) -> Setting:
+    """`rounds` of 16 symbols and eight answers."""
+    return Setting(
+        title,
+        "smollm2",
+        {"id": "rounds", "params": {**SIZE, **params}},
+        unit=unit,
+        num_seeds=3,
+        num_steps=60,
+        every=5,
+        steps=(2e-4, 4e-4, 8e-4),
+        right_at_start=right_at_start,
     )
 
 
@@ -262,16 +285,17 @@ SETTINGS: dict[str, Setting] = {
             **_RANDOM,
         },
     ),
-    "smollm2": Setting(
-        "falling stakes, SmolLM2-135M",
-        "smollm2",
-        {"id": "rounds", "params": {**SIZE, **_FALLING}},
-        unit=8 / 255,
-        variants=("episode", "mars", "random_effects"),
-        num_seeds=3,
-        num_steps=60,
-        every=5,
-        steps=(2e-4, 4e-4, 8e-4),
+    "smollm2": _smollm2_setting("falling stakes, SmolLM2-135M", _FALLING, unit=8 / 255),
+    "smollm2_each": _smollm2_setting(
+        "32 rounds, each paid, SmolLM2-135M", {"num_rounds": 32}
+    ),
+    "smollm2_end": _smollm2_setting(
+        "32 rounds, paid at the end, SmolLM2-135M", {"num_rounds": 32, "delay": 32}
+    ),
+    "smollm2_taught": _smollm2_setting(
+        "32 rounds, paid at the end, SmolLM2-135M that is right in 0.34",
+        {"num_rounds": 32, "delay": 32},
+        right_at_start=0.34,
     ),
 }
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -388,17 +412,16 @@ def learn_by_layers(setting: str, name: str, seed: int) -> Curves:
     )
     first, embedded, answers = _smollm2(setting)
     model, game = copy.deepcopy(first), _game(setting)
+    right = [game.right_answer(symbol) for symbol in range(game.num_symbols)]
+    teach(model, embedded, answers, right, bench_setting.right_at_start)
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(trained, float(step), weight_decay=0.0)
     credit_options = VARIANTS[variant]
     credit = Crediting(Variant(credit_options["credit"], credit_options["credit_args"]))
     table, rng = symbols_policy(game), np.random.default_rng(seed)
     rows, points = np.arange(game.num_symbols), []
-    right = [game.right_answer(symbol) for symbol in rows]
     for number in range(bench_setting.num_steps + 1):
-        hidden = model(inputs_embeds=embedded, use_cache=False).last_hidden_state
-        logits = hidden[:, -1] @ answers.T
-        logs = logits.double().log_softmax(1)
+        logs = answer_logs(model, embedded, answers)
         table.logits[rows] = logs.detach().numpy()
         table.remember(rows)
         if number % bench_setting.every == 0:
@@ -415,6 +438,41 @@ def learn_by_layers(setting: str, name: str, seed: int) -> Curves:
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
     return {"return": points}
+
+
+def answer_logs(model: Any, embedded: Any, answers: Any) -> Any:
+    """float64[P, A]: log-probabilities of the answers after each prompt.
+
+    Args:
+        model: the last layers.
+        embedded: float[P, W, H], what they read.
+        answers: float[A, H], rows of the output embedding.
+    """
+    hidden = model(inputs_embeds=embedded, use_cache=False).last_hidden_state
+    return (hidden[:, -1] @ answers.T).double().log_softmax(1)
+
+
+def teach(
+    model: Any, embedded: Any, answers: Any, right: Sequence[int], probability: float
+) -> None:
+    """Supervised steps on the right answers until their mean probability is reached.
+
+    Args:
+        model: the last layers, which learn.
+        embedded: as in `answer_logs`.
+        answers: likewise.
+        right: the right answer to each prompt.
+        probability: of the right answer, to reach.
+    """
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(trained, 5e-5, weight_decay=0.0)
+    while True:
+        logs = answer_logs(model, embedded, answers)[range(len(right)), right]
+        if float(logs.detach().exp().mean()) >= probability:
+            return
+        optimizer.zero_grad()
+        (-logs.mean()).backward()
+        optimizer.step()
 
 
 def symbols_policy(game: Rounds) -> TabularPolicy:
@@ -586,8 +644,13 @@ turn-level credit pays, in tables of policies; this page asks a language model.
 FOUND = """\
 ## What was found
 
-- **The trainer's default**, `control_variates`, learns like `random_effects`: no difference in any game. They begin with random
-  play, of which surprise says nothing; from starts above chance, tables of policies gain much ([surprise.md](surprise.md#outcome)).
+- **The trainer's default**, `control_variates`, learns like `random_effects`: differences are within their intervals or below 0.01. They begin with
+  random play, of which surprise says nothing; from starts above chance, tables of policies gain much ([surprise.md](surprise.md#outcome)).
+- **32 rounds, SmolLM2**: where each round is paid, `mars` falls behind the default by 0.3, and the default reaches 1.00 in two of three seeds,
+  the episode in none. Paid at the end, all are equal from chance. A model that was taught to be right in 0.34 ends at 0.98 to 1.00
+  with each; the mean over the whole run is 0.91 with the default, and 0.86 or 0.87 with the others.
+- **Games of the catalogue**: no difference. In 24 steps the tiny model learns `negotiation`, and nearly nothing in the others;
+  in Goofspiel seeds end between -0.4 and 0.6, so that a gap below 0.6 is not found.
 - **Large stakes before small ones**: in SmolLM2 all kinds of turn-level credit learn more than the episode, and so does the default in the
   tiny model; there the others are ahead by 0.2, which five seeds hardly show. `mars` over (game, seat) is
   not behind `random_effects`: at the uniform policy its noise is 2.2 in the tiny model's game and 1.7 in SmolLM2's,
@@ -616,12 +679,13 @@ METHOD = """\
   KL term to it.
 - **SmolLM2-135M** as it comes reads "Symbol D. Answer:" and answers with a digit, of 16 symbols and eight answers.
   Its last {num_layers} of 30 layers learn, in a loop of the script: what they read is computed once, play samples from the
-  chances of the eight digits, and the loss has a bonus of {entropy} for entropy. In the trainer, with all
+  chances of the eight digits, and the loss has a bonus of {entropy} for entropy. Where it is right in 0.34 at the start, supervised
+  steps on the right answers came first, the same for all. In the trainer, with all
   layers, a step took five CPU seconds, about fifty times as many.
 - **Variants** compare the same episodes: all {episodes} of a step, four starts with eight samples each. `episode` is
   `dr_grpo` over (game, seat), one advantage for a whole episode; `mars` is turn-level over (game, seat);
   `random_effects` compares turns of the same number, here and in the table of trees with `paid=false`;
-  `default` is the trainer's `control_variates`, in a version before it had slopes by group; SmolLM2 was not run with it.
+  `default` is the trainer's `control_variates`.
 - **Step size**: each variant chooses by its mean over the last quarter of a run, with seed {tuned_on}, which is
   not among the results: {grid} runs for each variant and game. {at_edge} of {num_chosen} chose the largest,
   so that a larger one might be better. It falls linearly to 0. A run has {tiny_steps} steps with the tiny model,

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy, adapter_base, lora_config
+from arena_trainers.lm.backends.cached_steps import cached_steps_are_exact
 from arena_trainers.runs import JobConfig, SelfPlayRun, tiny_model
 from arena_wrappers import PromptOptions, RandomPolicy, make_policy, play
 
@@ -78,6 +79,18 @@ def test_an_adapter_plays_on_its_base_model(
     for one, other in zip(found, expected, strict=True):
         assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
     assert [r.logprobs for r in found] != [r.logprobs for r in without]
+
+
+def test_the_cache_is_measured_through_the_model_with_its_adapters(model_folder):
+    # a pass of the model inside alone would be FSDP2's root, and the whole model would fail later
+    adapted = get_peft_model(AutoModelForCausalLM.from_pretrained(model_folder), LORA)
+    passes = {"whole": 0, "inner": 0}
+    for name, part in (("whole", adapted), ("inner", adapted.get_base_model())):
+        part.register_forward_hook(
+            lambda *_, name=name: passes.update({name: passes[name] + 1})
+        )
+    assert cached_steps_are_exact(adapted)
+    assert passes["whole"] == passes["inner"] > 0
 
 
 def test_an_adapter_without_a_tokenizer_has_that_of_its_base(

@@ -54,6 +54,20 @@ def test_a_row_does_not_depend_on_the_rows_beside_it():
     assert torch.equal(torch.cat(apart), draw_tokens(weights, numbers))
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"top_k": 2}, {"temperature": 0.0}, {"repetition_penalty": 2.0}]
+)
+def test_replies_that_share_a_distribution_draw_as_from_copies_of_it(options):
+    logits = torch.randn(3, 300, generator=torch.Generator().manual_seed(0))
+    source, rows = np.array([2, 0, 0, 2, 1]), np.array([0, 1, 3, 4, 5])
+    sampling = Sampling(with_entropy=True, **options)
+    shared, apart = (SeededSampler(range(6), sampling, [[7]] * 6) for _ in range(2))
+    tokens = shared.draw(logits, source, rows)
+    assert torch.equal(tokens, apart.draw(logits[source], np.arange(5), rows))
+    for name in ("logprobs", "entropies"):
+        assert torch.equal(getattr(shared, name)[0], getattr(apart, name)[0])
+
+
 @pytest.mark.parametrize("size", [1, 5, 256, 257, 3000])
 def test_a_number_chooses_the_token_in_whose_share_it_falls(size):
     """As by exact sums of integers, wherever it falls, also next to the edges."""

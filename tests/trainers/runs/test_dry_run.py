@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.integrations import deepspeed
 
 from arena_trainers.lm import adapters, lora_config
 from arena_trainers.lm.adapters import count_weights
@@ -68,6 +69,17 @@ def method(**changes):
     }
     given |= {"max_tokens": None, "on_cpu": False, "served": False}
     return memory.Method(config, weights, **(given | changes))
+
+
+def test_weights_are_counted_whole_under_zero_3(monkeypatch):
+    class Zero3:  # what transformers holds while DeepSpeed splits weights
+        is_zero3 = staticmethod(lambda: True)
+
+    config = known_config("Qwen/Qwen3-0.6B", None)
+    name = "_hf_deepspeed_config_weak_ref"
+    monkeypatch.setattr(deepspeed, name, Zero3)
+    assert count_weights(config) == (596_049_920, 0)
+    assert getattr(deepspeed, name) is Zero3
 
 
 def test_the_figures_of_qwen3_are_those_worked_by_hand():

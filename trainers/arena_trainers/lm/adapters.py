@@ -10,6 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from arena_envs.extras import import_extra
+from arena_trainers.lm.loading import unsharded_loading
 from arena_trainers.lm.models import are_adapters
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def count_weights(
     Raises:
         ValueError: that of peft: the adapter names layers that the model lacks.
     """
-    with torch.device("meta"):
+    with torch.device("meta"), unsharded_loading():
         model = AutoModelForCausalLM.from_config(config)
         total = model.num_parameters()
         if adapter is None:

@@ -118,9 +118,10 @@ def _cache_gap(
     inner = without_adapters(model)
     if inner not in gaps:
         prompts = torch.tensor([[2, 3, 4, 5], [3, 4, 5, 2]], device=inner.device)
-        with evaluating(inner):
-            sequences, cached = cached_logits(inner, prompts)
-            uncached = inner(input_ids=sequences, use_cache=False).logits[:, -1]
+        # passes of the model with its adapters: FSDP2 takes the first part that it sees for the root
+        with evaluating(model):
+            sequences, cached = cached_logits(model, prompts)
+            uncached = model(input_ids=sequences, use_cache=False).logits[:, -1]
         if not bool(uncached.isfinite().all()):
             return 0.0  # weights that have diverged tell nothing of the cache
         cached = cached.float().log_softmax(dim=-1)

@@ -135,13 +135,13 @@ def reads_padding(model: "PreTrainedModel") -> bool:
         ids = torch.tensor([[2, 3, 4]], device=inner.device)
         pad = torch.nn.functional.pad
         padded, mask = pad(ids, (2, 0)), pad(torch.ones_like(ids), (2, 0))
-        with evaluating(inner):
-            unpadded = inner(input_ids=ids, use_cache=False).logits[0, -1]
-            padded_logits = inner(
+        with evaluating(model):
+            unpadded = model(input_ids=ids, use_cache=False).logits[0, -1]
+            padded_logits = model(
                 input_ids=padded,
                 attention_mask=mask,
                 use_cache=False,
-                **positions(inner, mask),
+                **positions(model, mask),
             ).logits[0, -1]
         unpadded = unpadded.float().log_softmax(-1)
         padded_logits = padded_logits.float().log_softmax(-1)

@@ -82,39 +82,59 @@ class SeededSampler(LogitsProcessor):
             row_of: int64[N], which of them each row has.
             rows: int64[N], the rows, in increasing order.
         """
-        if not np.array_equal(row_of, np.arange(len(logits))):
-            logits = logits[torch.from_numpy(row_of).to(logits.device)]
         is_part = len(rows) < len(self.seeds)
-        return self._draw(logits, rows if is_part else None)[:, 0]
+        numbers = rows if is_part else None
+        if np.array_equal(row_of, np.arange(len(logits))):
+            return self._draw(logits, numbers)[:, 0]
+        source = torch.from_numpy(row_of).to(logits.device)
+        # a penalty depends on the reply, and observers want all rows
+        is_shared = self.sampling.repetition_penalty == 1 and self.on_step is None
+        if is_shared and len(rows) >= len(logits):
+            return self._draw(logits, numbers, source)[:, 0]
+        return self._draw(logits[source], numbers)[:, 0]
 
     def _draw(
-        self, scores: torch.Tensor, numbers: NDArray[np.int64] | None
+        self,
+        scores: torch.Tensor,
+        numbers: NDArray[np.int64] | None,
+        source: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """int64[N, 1], the next token of the rows of these numbers, or of all."""
+        """int64[N, 1], the next token of the rows of these numbers, or of all.
+
+        Args:
+            scores: [R, V].
+            numbers: int64[N], of the rows; None for all.
+            source: int64[N], whose scores each row has, so that equal distributions are computed once;
+                None where each row has its own.
+        """
         seeds, rows = self.seeds, None
         if numbers is not None:
             seeds = seeds[numbers]
             rows = torch.from_numpy(numbers).to(scores.device)
         logits = self._divide_by_temperature(scores.float())
         top = logits.amax(dim=-1, keepdim=True)
-        weights = (logits - top).exp_()  # [N, V], in proportion to the probabilities
+        weights = (logits - top).exp_()  # [R, V], in proportion to the probabilities
         total = weights.sum(dim=-1, keepdim=True)
         restricted = self._restrict(scores, logits, rows)
         if self.sampling.temperature > 0:
             shares_below = uniform(seeds[:, None], len(self.logprobs))
             number = torch.from_numpy(shares_below).to(logits.device)
             shares = weights if restricted is logits else restricted.softmax(dim=-1)
-            tokens = draw_tokens(shares, number)
+            tokens = draw_tokens(shares, number, source)
         else:
-            tokens = restricted.argmax(dim=-1, keepdim=True)
-            shares = torch.zeros_like(weights).scatter_(1, tokens, 1.0)
+            likeliest = restricted.argmax(dim=-1, keepdim=True)
+            shares = torch.zeros_like(weights).scatter_(1, likeliest, 1.0)
+            tokens = likeliest if source is None else likeliest[source]
         norm = top + total.log()  # logsumexp of the logits
         is_cut = restricted is not logits and self.sampling.temperature > 0
         if is_cut:
             logits, norm = restricted, restricted.logsumexp(dim=-1, keepdim=True)
         if self.on_step is not None:
             self.on_step(self._of_all(shares, rows), self._of_all(logits - norm, rows))
-        logprobs = logits.gather(1, tokens) - norm
+        if source is None:
+            logprobs = logits.gather(1, tokens) - norm
+        else:
+            logprobs = logits[source[:, None], tokens] - norm[source]
         self.logprobs.append(self._of_all(logprobs[:, 0], rows))
         if self._occurring is not None:
             places = torch.arange(len(tokens), device=tokens.device)
@@ -122,6 +142,7 @@ class SeededSampler(LogitsProcessor):
         if self.sampling.with_entropy:
             mass, whole = (shares, 1.0) if is_cut else (weights, total[:, 0])
             entropies = _entropies(logits, norm[:, 0], mass, whole)
+            entropies = entropies if source is None else entropies[source]
             self.entropies.append(self._of_all(entropies, rows))
         return tokens
 
@@ -189,12 +210,15 @@ def _entropies(
 BLOCK = 256  # tokens; about the square root of a vocabulary
 
 
-def draw_tokens(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
+def draw_tokens(
+    weights: torch.Tensor, number: torch.Tensor, source: torch.Tensor | None = None
+) -> torch.Tensor:
     """Inverts the cumulative distribution: first to a block of tokens, then within it.
 
     Args:
-        weights: float32[B, V], not negative; they need not add up to 1.
+        weights: float32[R, V], not negative; they need not add up to 1.
         number: float64[B, 1] in [0, 1).
+        source: int64[B], whose weights each number draws by; by default each has its own.
 
     Returns:
         int64[B, 1], the tokens; none has weight 0.
@@ -204,26 +228,30 @@ def draw_tokens(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
     2
     """
     if weights.shape[1] <= BLOCK:
-        return _invert_cumulative(weights, number)[0]
+        return _invert_cumulative(weights, number, source)[0]
     num_missing = -weights.shape[1] % BLOCK
     if num_missing:
         weights = torch.nn.functional.pad(weights, (0, num_missing))
-    blocks = weights.unflatten(1, (-1, BLOCK))  # [B, V / BLOCK, BLOCK]
-    block, share_below = _invert_cumulative(blocks.sum(dim=2), number)
-    block_weights = blocks.take_along_dim(block[:, :, None], dim=1)[:, 0]  # [B, BLOCK]
+    blocks = weights.unflatten(1, (-1, BLOCK))  # [R, V / BLOCK, BLOCK]
+    block, share_below = _invert_cumulative(blocks.sum(dim=2), number, source)
+    rows = source
+    if rows is None:
+        rows = torch.arange(len(weights), device=weights.device)
+    block_weights = blocks[rows, block[:, 0]]  # [B, BLOCK]
     return block * BLOCK + _invert_cumulative(block_weights, share_below())[0]
 
 
 def _invert_cumulative(
-    weights: torch.Tensor, number: torch.Tensor
+    weights: torch.Tensor, number: torch.Tensor, source: torch.Tensor | None = None
 ) -> tuple[torch.Tensor, Callable[[], torch.Tensor]]:
     """The entry of each row in which a number falls, and where in it.
 
     Rounding cannot choose an entry of weight 0, nor pass by the last one.
 
     Args:
-        weights: float32[B, N].
+        weights: float32[R, N].
         number: float64[B, 1] from 0 to 1.
+        source: int64[B], whose weights each number draws by; None where each has its own.
 
     Returns:
         int64[B, 1], and what calculates float64[B, 1] from 0 to 1.
@@ -233,6 +261,11 @@ def _invert_cumulative(
     cumulative = exact.cumsum(dim=1)
     total = cumulative.where(is_possible, 0.0).amax(dim=1, keepdim=True)
     largest_target = torch.nextafter(total, torch.zeros_like(total))
+    if source is not None:
+        exact, is_possible, cumulative, total, largest_target = (
+            values[source]
+            for values in (exact, is_possible, cumulative, total, largest_target)
+        )
     target = torch.minimum(number * total, largest_target)
     index = ((cumulative > target) & is_possible).byte().argmax(dim=1, keepdim=True)
 
