@@ -6,6 +6,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -154,11 +155,10 @@ def copy_of(tmp_path):
     return copy
 
 
-@pytest.fixture
-def settings(tmp_path):
-    """Arguments of a `TurnGRPOConfig` for steps that take a fraction of a second."""
+@pytest.fixture(scope="session")
+def short_run():
+    """Options of a `TurnGRPOConfig` for steps that take a fraction of a second."""
     return {
-        "output_dir": str(tmp_path / "out"),
         "rules": False,
         "reply_format": "bare",
         "max_completion_length": 2,
@@ -177,14 +177,20 @@ def settings(tmp_path):
 
 
 @pytest.fixture
-def make_trainer(model_folder, settings):
-    """Makes trainers of the tiny model; options override the settings."""
+def settings(short_run, tmp_path):
+    """Options of a short run in the folder of a test."""
+    return {"output_dir": str(tmp_path / "out"), **short_run}
+
+
+@pytest.fixture(scope="session")
+def trainer_of(model_folder):
+    """Makes trainers of the tiny model."""
     from transformers import AutoTokenizer
 
     from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 
-    def make(columns=None, peft_config=None, **overrides):
-        args = TurnGRPOConfig(**{**settings, **overrides})
+    def make(columns=None, peft_config=None, **options):
+        args = TurnGRPOConfig(**options)
         tokenizer = AutoTokenizer.from_pretrained(model_folder)
         given = {"columns": columns, "peft_config": peft_config}
         return TurnGRPOTrainer(
@@ -192,6 +198,12 @@ def make_trainer(model_folder, settings):
         )
 
     return make
+
+
+@pytest.fixture
+def make_trainer(trainer_of, settings):
+    """Makes trainers of the tiny model; options override the settings."""
+    return partial(trainer_of, **settings)
 
 
 @pytest.fixture

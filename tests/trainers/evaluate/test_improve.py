@@ -199,14 +199,14 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
-def test_whatever_a_proposer_replies_is_a_text_of_bounded_length(tmp_path, hostile):
-    from arena_studio.report.improve_report import improve_page
-
-    proposer = ModelProposer(ScriptedPolicy(lambda request: hostile))
-    run = improvement(tmp_path, proposer=proposer, num_episodes=1)
+def test_whatever_a_proposer_replies_is_a_text_of_bounded_length(tmp_path):
+    replies = ScriptedPolicy(lambda request: HOSTILE[request.episode])
+    options = {"num_texts": len(HOSTILE), "num_episodes": 1}
+    run = improvement(tmp_path, proposer=ModelProposer(replies), **options)
     rows = run.run()
-    for text in kinds_of(rows, "proposals")[0]["texts"]:
+    (proposals,) = kinds_of(rows, "proposals")
+    assert 1 < len(proposals["texts"]) < len(HOSTILE)
+    for text in proposals["texts"]:
         assert 0 < len(text) <= 2 * MAX_TEXT
         assert "<|" not in text
         assert "\x1b" not in text
@@ -430,18 +430,15 @@ def test_the_same_run_goes_on_after_a_stop(tmp_path):
     assert again.text == (tmp_path / "whole" / TEXT).read_text().strip()
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
+def test_a_folder_with_other_settings_is_refused(tmp_path):
+    improvement(tmp_path, "Always bet.", num_episodes=4).run()
+    for change, sentence in (
         ({"num_episodes": 5}, "want episodes = 4"),
         ({"start": "Bet."}, "want start = ''"),
         ({"opponents": ["first"]}, "want opponents"),
-    ],
-)
-def test_a_folder_with_other_settings_is_refused(tmp_path, change, sentence):
-    improvement(tmp_path, "Always bet.", num_episodes=4).run()
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        improvement(tmp_path, "Always bet.", **{"num_episodes": 4, **change})
+    ):
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            improvement(tmp_path, "Always bet.", **{"num_episodes": 4, **change})
 
 
 def test_a_row_that_is_none_is_named(tmp_path):

@@ -47,11 +47,9 @@ FEATURES = {
 }
 PAIRS = [*itertools.combinations(FEATURES, 2)]
 FAST = [
-    *(("agent", other) for other in ("roles", "opponents", "rewards", "columns")),
-    *(("agent", other) for other in ("critic", "losses", "branch", "within_turn")),
-    *(("roles", other) for other in ("opponents", "critic", "moving_reference")),
-    *(("asynchronous", other) for other in ("opponents", "update")),
-    *(("branch", "trajectory"), ("lora", "moving_reference")),
+    *(("agent", other) for other in ("roles", "opponents", "critic", "branch")),
+    *(("roles", other) for other in ("critic", "moving_reference")),
+    *(("asynchronous", "update"), ("branch", "trajectory")),
 ]
 
 

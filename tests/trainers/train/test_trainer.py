@@ -301,7 +301,7 @@ def test_a_resumed_run_ends_with_the_same_weights(
     make_trainer, tmp_path, credit, extra
 ):
     options = dict(
-        credit=credit, max_steps=4, save_strategy="steps", save_steps=2, **extra
+        credit=credit, max_steps=3, save_strategy="steps", save_steps=2, **extra
     )
     whole = make_trainer(output_dir=str(tmp_path / "whole"), **options)
     whole.train()

@@ -145,7 +145,9 @@ def test_weights_move_on_trees(make_trainer, credit):
     assert any(not torch.equal(before[k], v) for k, v in weights(trainer).items())
 
 
-@pytest.mark.parametrize("credit", ["gae", "turn_ppo", "archer"])
+@pytest.mark.parametrize(
+    "credit", ["gae", pytest.param("turn_ppo", marks=pytest.mark.slow), "archer"]
+)
 def test_a_critic_gives_values_and_learns(make_trainer, credit, generated):
     trainer = make_trainer(credit=credit, critic="features", logging_steps=1)
     trainer.train()
