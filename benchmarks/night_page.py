@@ -229,7 +229,8 @@ def best_habit(runs: Runs, game: str) -> float | None:
 
 def habit_verdict(runs: Runs) -> list[str]:
     """In which games the default's mean return after self-play is above the best habit."""
-    above, others = [], []
+    above: list[str] = []
+    others: list[str] = []
     for game, setting in MEASURED.items():
         after = values(runs, "mixed", f"{DEFAULT} {game}")
         best = best_habit(runs, game)
