@@ -62,10 +62,11 @@ OPTIONS: dict[str, Any] = {
     "learning_rate": 2e-4,
     "beta": 0.2,
     "num_generations": 8,
-    "max_steps": 20,
-    "save_steps": 5,
+    "episodes_per_step": 64,
+    "max_steps": 60,
+    "save_steps": 10,
 }
-EVERY = 5
+EVERY = 10
 VARIANTS = {"default": DEFAULT, "episode": GRPO}
 LOGGED = {
     "legal": "arena/legal_rate",
