@@ -49,7 +49,7 @@ def exact_return(spec, seat):
     return float(expected_returns(game, mixed)[seat])
 
 
-@pytest.mark.slow  # luck_saved.json has the intervals of all games
+@pytest.mark.slow  # test_luck_saved.py measures this in fewer games
 def test_luck_out_saves_four_fifths_of_the_games_of_kuhn_poker(kuhn):
     rows = {row.seat: row for row in kuhn.rows if row.role == "policy"}
     for seat in (0, 1):
@@ -123,7 +123,7 @@ def test_values_are_fitted_once_and_say_their_seconds(cache):
     assert bot_values(game, 0, opponent, max_games=300)(states) == first(states)
 
 
-@pytest.mark.slow  # likewise
+@pytest.mark.slow  # plays hundreds of games
 def test_fitted_values_save_games_of_a_model():
     found = evaluate(
         Unknown("noisy:0.3(first)"),
