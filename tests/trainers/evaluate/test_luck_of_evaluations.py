@@ -123,7 +123,6 @@ def test_values_are_fitted_once_and_say_their_seconds(cache):
     assert bot_values(game, 0, opponent, max_games=300)(states) == first(states)
 
 
-@pytest.mark.slow  # plays hundreds of games
 def test_fitted_values_save_games_of_a_model():
     found = evaluate(
         Unknown("noisy:0.3(first)"),
