@@ -228,20 +228,19 @@ def best_habit(runs: Runs, game: str) -> float | None:
 
 
 def habit_verdict(runs: Runs) -> list[str]:
-    """In which games the default's mean return after self-play is above the best habit."""
+    """In which games the default's return after self-play is above the best habit, in every seed."""
     above: list[str] = []
     others: list[str] = []
     for game, setting in MEASURED.items():
-        after = values(runs, "mixed", f"{DEFAULT} {game}")
+        lows = values(runs, "mixed", f"{DEFAULT} {game}", "low")
         best = best_habit(runs, game)
-        if after and best is not None:
-            is_above = sum(after.values()) / len(after) > best
-            (above if is_above else others).append(setting.title)
+        if lows and best is not None:
+            (above if min(lows.values()) > best else others).append(setting.title)
     if not above and not others:
         return []
     return [
-        f"After self-play with `{DEFAULT}` the mean return is above the best habit in {', '.join(above) or 'no game'}, "
-        f"and not\nabove it in {len(others)} of {len(above) + len(others)} games."
+        f"After self-play with `{DEFAULT}` the return is above the best habit by its interval over deals, in each seed, in\n"
+        f"{', '.join(above) or 'no game'}; in the other {len(others)} games it is not."
     ]
 
 
@@ -296,7 +295,7 @@ def finished(runs: Runs, stage: str) -> str:
         for credit in STAGES[stage].credits
     }
     texts = [
-        f"`{credit}` seeds {', '.join(map(str, sorted(seeds)))}"
+        f"`{credit}` seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, sorted(seeds)))}"
         for credit, seeds in ended.items()
         if seeds
     ]

@@ -6,7 +6,7 @@ import pytest
 
 import gpu
 
-CHEAP = ("attention", "full", "small")
+CHEAP = ("attention", "small")
 
 
 @pytest.mark.parametrize(

@@ -104,13 +104,19 @@ def beside_openspiel(rules: Chess, num_games: int) -> Counter[str]:
     [
         (game.fen, 15, "checkmate"),
         (KIWIPETE, 10, "material"),
-        (QUEEN_ENDING, 100, "stalemate"),
+        pytest.param(QUEEN_ENDING, 100, "stalemate", marks=pytest.mark.slow),
         ("4k3/pppppppp/8/8/8/8/PPPPPPPP/4K3 w - - 0 1", 10, "fifty"),
         ("8/p6k/8/8/8/8/P6K/8 w - - 0 1", 20, "repetition"),
-        ("kb6/8/8/8/8/8/8/KB6 w - - 0 1", 30, "material"),
+        pytest.param(
+            "kb6/8/8/8/8/8/8/KB6 w - - 0 1", 30, "material", marks=pytest.mark.slow
+        ),
         ("kn6/8/8/8/8/8/8/KNN5 w - - 0 1", 30, "material"),
-        ("kb6/b7/8/8/8/8/8/KB1B4 b - - 80 70", 50, "fifty"),
-        ("r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1", 20, "fifty"),
+        pytest.param(
+            "kb6/b7/8/8/8/8/8/KB1B4 b - - 80 70", 50, "fifty", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1", 20, "fifty", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_it_plays_like_openspiels(

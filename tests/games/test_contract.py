@@ -28,7 +28,7 @@ OWN = {id: entry for id, entry in registration._entries.items() if not entry.plu
 @cache
 def sample(id: str) -> Sample:
     """A small part of what `arena check` looks at."""
-    return draw_sample(arena_envs.make_game(id), 2, seed=0, max_states=60)
+    return draw_sample(arena_envs.make_game(id), 2, seed=0, max_states=40)
 
 
 @pytest.mark.parametrize("id", OWN)

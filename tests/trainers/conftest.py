@@ -183,7 +183,7 @@ def settings(short_run, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def trainer_of(model_folder):
+def tiny_trainer(model_folder):
     """Makes trainers of the tiny model."""
     from transformers import AutoTokenizer
 
@@ -201,9 +201,9 @@ def trainer_of(model_folder):
 
 
 @pytest.fixture
-def make_trainer(trainer_of, settings):
+def make_trainer(tiny_trainer, settings):
     """Makes trainers of the tiny model; options override the settings."""
-    return partial(trainer_of, **settings)
+    return partial(tiny_trainer, **settings)
 
 
 @pytest.fixture

@@ -76,7 +76,16 @@ def training_folders(folder: Path) -> list[Path]:
     """The folders of training within a run with rounds or a sweep, in order."""
     metrics = [*folder.glob("round-*/train*/metrics.jsonl")]
     metrics += folder.glob("*/seed-*/metrics.jsonl")
-    return sorted(file.parent for file in metrics)
+    return sorted((file.parent for file in metrics), key=_by_number)
+
+
+def _by_number(path: Path) -> list[tuple[str, int]]:
+    """Orders `round-9` before `round-10`."""
+    words = [part.rpartition("-") for part in path.parts]
+    return [
+        (name, int(end)) if end.isdecimal() else (name + end, 0)
+        for name, _, end in words
+    ]
 
 
 def _shown_by_report(kind: str, *, resumes: bool) -> Callable[[Path], Output]:

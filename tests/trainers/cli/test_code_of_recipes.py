@@ -31,6 +31,8 @@ NAMING = {
     "a quoted option": {"games": ['goal(kuhn_poker, at="\\x6fwn_recipe_code:end")']},
 }
 
+SHORT = ("games", "credit", "opponents", "teacher")  # that are no nightly tests
+
 
 @pytest.fixture
 def recipe(tmp_path, monkeypatch):
@@ -84,7 +86,14 @@ def test_embedded_recipes_are_not_announced():
     )
 
 
-@pytest.mark.parametrize("settings", NAMING.values(), ids=NAMING)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(settings, marks=() if name in SHORT else pytest.mark.slow)
+        for name, settings in NAMING.items()
+    ],
+    ids=NAMING,
+)
 def test_a_dry_run_imports_nothing_that_the_recipe_names(recipe, arena_here, settings):
     run = arena_here("train", recipe(settings), "--dry-run")
     assert run.returncode == 2

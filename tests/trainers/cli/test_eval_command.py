@@ -103,6 +103,7 @@ def test_eval_prints_a_table(arena_here: Any) -> None:
     assert max(map(len, lines)) <= 120
 
 
+@pytest.mark.slow
 def test_eval_prints_rows_of_baselines_if_asked(arena_here: Any) -> None:
     done = arena_here("eval", "first", "tic_tac_toe", "-n", "5", "--baselines")
     words = [line.split() for line in done.stdout.splitlines()]

@@ -41,7 +41,13 @@ def test_swapped_policies_negate_the_difference_and_its_interval():
 
 
 @pytest.mark.parametrize(
-    "game", ["kuhn_poker", "tic_tac_toe", "mini_hanabi", "kuhn_poker(num_players=3)"]
+    "game",
+    [
+        "kuhn_poker",
+        "mini_hanabi",
+        pytest.param("tic_tac_toe", marks=pytest.mark.slow),
+        pytest.param("kuhn_poker(num_players=3)", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
 def test_forfeits_on_purpose_gain_nothing(game):

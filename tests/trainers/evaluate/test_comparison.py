@@ -155,7 +155,7 @@ def compared(out, how):
     return records, len(out.read_text().splitlines())
 
 
-@pytest.mark.parametrize("how", ["stop", "lose"])
+@pytest.mark.parametrize("how", ["stop", pytest.param("lose", marks=pytest.mark.slow)])
 def test_the_same_comparison_plays_only_what_is_missing(tmp_path, how):
     whole, num = compared(tmp_path / "whole.jsonl", "play")
     _, before = compared(tmp_path / "a.jsonl", how)

@@ -242,9 +242,9 @@ def test_defection_is_the_best_response_in_a_mixed_game():
         ("connect_four", "random", "the game has more than 30,000 states"),
         ("persuasion", "random", "a language game cannot be enumerated"),
         (
-            arena_envs.make("leduc_poker", max_turns=3),
+            arena_envs.make("kuhn_poker", max_turns=2),
             "random",
-            "max_turns=3 truncates the game",
+            "max_turns=2 truncates the game",
         ),
     ],
 )

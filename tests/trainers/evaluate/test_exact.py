@@ -31,7 +31,12 @@ def test_uniform_play_of_kuhn_poker_returns_an_eighth():
 
 
 @pytest.mark.parametrize(
-    "game", ["nim", "goofspiel(num_cards=3)", "kuhn_poker(num_players=3)"]
+    "game",
+    [
+        pytest.param("nim", marks=pytest.mark.slow),
+        pytest.param("goofspiel(num_cards=3)", marks=pytest.mark.slow),
+        "kuhn_poker(num_players=3)",
+    ],
 )
 def test_invalid_replies_count_in_exact_figures_as_they_do_in_play(game):
     """Of many played games the mean and the shares differ by little."""

@@ -49,6 +49,7 @@ def exact_return(spec, seat):
     return float(expected_returns(game, mixed)[seat])
 
 
+@pytest.mark.slow  # test_luck_saved.py measures this in fewer games
 def test_luck_out_saves_four_fifths_of_the_games_of_kuhn_poker(kuhn):
     rows = {row.seat: row for row in kuhn.rows if row.role == "policy"}
     for seat in (0, 1):

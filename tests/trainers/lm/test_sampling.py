@@ -68,6 +68,23 @@ def test_replies_that_share_a_distribution_draw_as_from_copies_of_it(options):
         assert torch.equal(getattr(shared, name)[0], getattr(apart, name)[0])
 
 
+def test_replies_to_one_prompt_have_the_bits_of_copies_on_several_threads():
+    num_threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        logits = 3 * torch.randn(1, 40_000, generator=torch.Generator().manual_seed(0))
+        shared, apart = (
+            SeededSampler(range(2), Sampling(with_entropy=True)) for _ in range(2)
+        )
+        rows, source = np.arange(2), np.zeros(2, np.int64)
+        tokens = shared.draw(logits, source, rows)
+        assert torch.equal(tokens, apart.draw(logits[source], rows, rows))
+        assert torch.equal(shared.logprobs[0], apart.logprobs[0])
+        assert torch.equal(shared.entropies[0], apart.entropies[0])
+    finally:
+        torch.set_num_threads(num_threads)
+
+
 @pytest.mark.parametrize("size", [1, 5, 256, 257, 3000])
 def test_a_number_chooses_the_token_in_whose_share_it_falls(size):
     """As by exact sums of integers, wherever it falls, also next to the edges."""

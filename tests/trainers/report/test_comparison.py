@@ -90,9 +90,11 @@ def test_results_settings_and_starts_stand_side_by_side(folders):
     assert setting_table([one, listed]).rows == []
     assert len(setting_table([one, two]).rows) == 1
     levels = (f"k{n}: &k{n} [*k{n - 1}, *k{n - 1}]\n" for n in range(1, 40))
-    for text in ("k0: &k0 x\n" + "".join(levels), "x: 2026-99-99", 2_000 * "["):
+    digits = "x: 0x" + 4_000 * "f"
+    aliases = "k0: &k0 x\n" + "".join(levels)
+    for text in (aliases, "x: 2026-99-99", 2_000 * "[", digits):
         rows = setting_table([one, runs[1]._replace(config=text)]).rows
-        assert rows == [["games", "kuhn_poker", "not set"]]
+        assert rows == [["games", "kuhn_poker", "unreadable"]]
     ((moment, game, seed, *cells),) = start_table(runs).rows
     assert (moment, game, seed) == ("step 10", "kuhn_poker-v0", "1")
     means = [

@@ -272,7 +272,14 @@ KEPT = {  # mass that a cut keeps, of probabilities in descending order
 }
 
 
-@pytest.mark.parametrize("cut", [{"top_k": 2}, {"top_p": 0.5}, {"min_p": 0.3}])
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param({"top_k": 2}, marks=pytest.mark.slow),
+        {"top_p": 0.5},
+        pytest.param({"min_p": 0.3}, marks=pytest.mark.slow),
+    ],
+)
 def test_the_gap_of_a_cut_is_logged_and_said(cut, make_trainer):
     """It is -log of the mass that was kept at each token of the rows that ran."""
     (name,) = cut

@@ -318,4 +318,4 @@ def test_scores_do_not_depend_on_the_free_memory_where_there_is_enough(
     for free in (2**20, 2**33, 2**40):
         monkeypatch.setattr(backend_memory, "free_memory", lambda device, f=free: f)
         tokens.append(backend_memory.default_forward_tokens(model, model.device))
-    assert tokens[0] < tokens[1] == tokens[2] == backend_memory.MOST_SCORED
+    assert tokens[0] < tokens[1] == tokens[2] == backend_memory.MOST_SCORED["cpu"]

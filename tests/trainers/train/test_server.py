@@ -330,7 +330,7 @@ def make(make_trainer, vllm):
 
 
 @pytest.fixture(scope="module")
-def trained(trainer_of, short_run, model_folder, tmp_path_factory):
+def trained(tiny_trainer, short_run, model_folder, tmp_path_factory):
     """Trains two steps of the whole model or an adapter, once; returns trainer and server.
 
     The sum of the weights is asked for at every second transfer.
@@ -343,7 +343,7 @@ def trained(trainer_of, short_run, model_folder, tmp_path_factory):
         def train(*, adapter):
             server, folder = begin(), tmp_path_factory.mktemp("run")
             options = short_run | beside(server) | {"output_dir": str(folder)}
-            trainer = trainer_of(peft_config=config if adapter else None, **options)
+            trainer = tiny_trainer(peft_config=config if adapter else None, **options)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(weights, "CHECK_EVERY", 2)
                 trainer.train()
@@ -615,7 +615,7 @@ def test_a_transfer_that_fails_is_told_in_one_sentence(make, transferring):
         make()
 
 
-@pytest.mark.parametrize("adapter", [False, True])
+@pytest.mark.parametrize("adapter", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_sums_tell_weights_apart_by_a_bit(trained, adapter):
     trainer, vllm = trained(adapter=adapter)
     asked = [
@@ -803,6 +803,7 @@ def test_settings_that_a_server_does_not_take_are_refused(settings, overrides, m
 AHEAD = {"asynchronous": {"max_staleness": 1, "in_flight": 2}, "max_steps": 3}
 
 
+@pytest.mark.slow  # as where it resumes
 def test_a_server_plays_the_next_step_with_the_weights_of_this_one(make, vllm):
     trainer = make(**AHEAD)
     trainer.train()

@@ -216,7 +216,7 @@ def test_a_missing_reply_of_an_opponent_stops_training_before_the_step(make_trai
     assert all(map(torch.equal, before, trainer.model.parameters()))
 
 
-@pytest.mark.parametrize("num_players", [2, 3])
+@pytest.mark.parametrize("num_players", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_weights_move_and_metrics_are_logged(make_trainer, num_players):
     game = {"id": "kuhn_poker", "params": {"num_players": num_players}}
     trainer = make_trainer(games=[game], max_steps=2, logging_steps=1)

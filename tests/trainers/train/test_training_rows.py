@@ -187,7 +187,7 @@ def gradient(trainer, batch):
 
 @pytest.mark.parametrize(
     ("weighting", "on_invalid"),
-    [("turn", "random"), ("token", "retry")],
+    [pytest.param("turn", "random", marks=pytest.mark.slow), ("token", "retry")],
 )
 def test_both_layouts_have_the_same_gradient(make_trainer, weighting, on_invalid):
     """The same tokens are trained in the same context, so in trajectories of many turns

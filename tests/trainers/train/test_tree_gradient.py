@@ -134,8 +134,7 @@ PLAYED = {
 }
 SLOW = pytest.mark.slow
 PARAMS = [
-    pytest.param(name, marks=SLOW if "random" in name or name == "chance" else ())
-    for name in PLAYED
+    pytest.param(name, marks=() if name == "many states" else SLOW) for name in PLAYED
 ]
 
 

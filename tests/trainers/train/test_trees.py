@@ -135,7 +135,9 @@ def test_seats_that_do_not_learn_do_not_branch(make_trainer, generated):
     assert {e.turns[e.branch].seat for e in branched} == {1}
 
 
-@pytest.mark.parametrize("credit", ["at_grpo", "agentprm"])
+@pytest.mark.parametrize(
+    "credit", ["at_grpo", pytest.param("agentprm", marks=pytest.mark.slow)]
+)
 def test_weights_move_on_trees(make_trainer, credit):
     trainer = make_trainer(
         credit=credit, branch={"num_candidates": 2, "turns": [0], "follow": "all"}

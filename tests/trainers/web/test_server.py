@@ -333,7 +333,9 @@ def test_a_game_of_an_older_version_says_so(tables) -> None:
         tables.view(table, "anna")
 
 
-@pytest.mark.parametrize("id", HIDDEN)
+@pytest.mark.parametrize(
+    "id", [HIDDEN[0], *(pytest.param(id, marks=pytest.mark.slow) for id in HIDDEN[1:])]
+)
 def test_a_seat_reads_the_same_when_what_is_hidden_changes(tables, id) -> None:
     """Every answer to a seat is equal in states that it cannot tell apart."""
     rng, differ = random.Random(0), 0

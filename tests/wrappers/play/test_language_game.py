@@ -76,8 +76,15 @@ def bargaining(wrapper=None, **params):
     return make
 
 
-@pytest.mark.parametrize("history", ["state", "transcript"])
-@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize(
+    ("history", "complete"),
+    [
+        ("state", True),
+        ("transcript", False),
+        pytest.param("state", False, marks=pytest.mark.slow),
+        pytest.param("transcript", True, marks=pytest.mark.slow),
+    ],
+)
 def test_an_episode_of_free_words_replays_from_its_record(history, complete):
     make = bargaining({"history": history}, complete_information=complete)
     episodes = play(make, Chatty(), range(30), num_samples=2)

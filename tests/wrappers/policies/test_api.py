@@ -235,7 +235,7 @@ def test_a_rate_limit_slows_all_seats_and_loses_nothing(endpoint: Any) -> None:
     assert endpoint.behaviour.num_refused < 8 * policy.usage.num_calls
 
 
-@pytest.mark.parametrize("wait", ["0.4", "date"])
+@pytest.mark.parametrize("wait", ["0.4", pytest.param("date", marks=pytest.mark.slow)])
 def test_retry_after_holds_for_every_policy_of_the_model(
     endpoint: Any, wait: str
 ) -> None:

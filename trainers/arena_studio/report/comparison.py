@@ -103,7 +103,7 @@ def _merge_tables(title: str, tables: Sequence[tuple[str, TextTable]]) -> TextTa
 def setting_table(runs: Sequence[RunFiles]) -> TextTable:
     """The settings in which the runs differ, a column for each run."""
     settings = [_settings(run.config) for run in runs]
-    names = dict.fromkeys(name for run_settings in settings for name in run_settings)
+    names = dict.fromkeys(name for values in settings for name in values or ())
     rows = []
     for name in names:
         cells = [_setting_cell(run_settings, name) for run_settings in settings]
@@ -114,23 +114,29 @@ def setting_table(runs: Sequence[RunFiles]) -> TextTable:
     )
 
 
-def _setting_cell(settings: Mapping[str, Any], name: str) -> str:
+def _setting_cell(settings: Mapping[str, Any] | None, name: str) -> str:
+    if settings is None:
+        return "unreadable"
     value = settings.get(name, "not set")
     if name == "games" and isinstance(value, list) and len(value) == 1:
         value = value[0]  # a list of one game means the same as the game
     return str(value)
 
 
-def _settings(config: str) -> Mapping[str, Any]:
+def _settings(config: str) -> Mapping[str, Any] | None:
+    """The settings of a run by name; None if its configuration cannot be read."""
     if len(config) > MAX_CONFIG:
-        return {}
+        return None
     try:
         # an alias can stand for a value that is exponentially long as text
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(config)):
-            return {}
+            return None
         settings = yaml.safe_load(config)
+        str(
+            settings
+        )  # ValueError: 0xfff..., an integer with too many digits for a text
     except (ValueError, RecursionError, yaml.YAMLError):
-        return {}  # the page shows the text; ValueError: such as the date 2026-99-99
+        return None  # the page shows the text; ValueError: such as the date 2026-99-99
     if not isinstance(settings, Mapping):
         return {}
     values: dict[str, Any] = {}

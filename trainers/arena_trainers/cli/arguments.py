@@ -175,7 +175,11 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
             raise ValueError(f"want a parameter as NAME=VALUE, got {param!r}")
         try:
             values[name] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
+        except (
+            yaml.YAMLError,
+            ValueError,
+            RecursionError,
+        ) as error:  # such as 2026-99-99
             raise ValueError(
                 f"want YAML as value of {name!r}, got {value!r}"
             ) from error

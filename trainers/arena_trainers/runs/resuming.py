@@ -1,6 +1,7 @@
 """A run that goes on: its settings, its checkpoint, and what refuses it."""
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -50,8 +51,9 @@ def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
         )
     if not (folder / CONFIG).is_file():
         advice = "`arena train` writes it into its --output-dir"
-        if (folder.absolute().parent / CONFIG).is_file():  # a checkpoint or a model
-            run = shlex.quote(str(folder.parent))
+        parent = Path(os.path.relpath(folder.resolve().parent))  # also of "."
+        if (parent / CONFIG).is_file():  # a checkpoint or a model
+            run = shlex.quote(str(parent))
             advice = (
                 f"resume its run, from its last checkpoint: arena train --resume {run}"
             )

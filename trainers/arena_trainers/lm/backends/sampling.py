@@ -90,6 +90,9 @@ class SeededSampler(LogitsProcessor):
         # a penalty depends on the reply, and observers want all rows
         is_shared = self.sampling.repetition_penalty == 1 and self.on_step is None
         if is_shared and len(rows) >= len(logits):
+            if len(logits) == 1:
+                # on several threads torch adds up a row by itself in parts, with other rounding
+                logits = logits.repeat(2, 1)
             return self._draw(logits, numbers, source)[:, 0]
         return self._draw(logits[source], numbers)[:, 0]
 

@@ -81,6 +81,23 @@ EVALUATION_OPTIONS = (
     "save_strategy",
 )  # that `check_evaluation` reads
 
+OPTIMIZER_PACKAGES = {
+    "adamw_torch_4bit": "torchao",
+    "adamw_torch_8bit": "torchao",
+    "adamw_8bit": "bitsandbytes",
+    "adamw_bnb": "bitsandbytes",
+    "ademamix": "bitsandbytes",
+    "lion": "bitsandbytes",
+    "paged": "bitsandbytes",
+    "rmsprop_bnb": "bitsandbytes",
+    "galore": "galore_torch",
+    "apollo": "apollo_torch",
+    "lomo": "lomo_optim",
+    "adalomo": "lomo_optim",
+    "grokadamw": "grokadamw",
+    "schedule_free": "schedulefree",
+}  # by how the name of the optimizer begins
+
 
 def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     """Checks all that can be checked without torch; writes nothing.
@@ -161,16 +178,12 @@ def check_length(draft: Draft) -> None:
 def check_packages(draft: Draft) -> None:
     """Raises ValueError for an option of TRL whose package or file is missing."""
     optimizer = str(draft.optim)
-    is_of_torchao = optimizer in ("adamw_torch_8bit", "adamw_torch_4bit")
-    is_of_bitsandbytes = not is_of_torchao and (
-        optimizer.endswith("8bit") or optimizer.startswith("paged_")
-    )
     needed = [
         ("deepspeed", draft.deepspeed, "deepspeed"),
         ("use_liger_kernel", draft.use_liger_kernel, "liger_kernel"),
-        (f"optim {optimizer}", is_of_torchao, "torchao"),
-        (f"optim {optimizer}", is_of_bitsandbytes, "bitsandbytes"),
     ]
+    for prefix, package in OPTIMIZER_PACKAGES.items():
+        needed.append((f"optim {optimizer}", optimizer.startswith(prefix), package))
     for name, is_set, package in needed:
         if is_set and not extras.is_installed(package):
             raise ValueError(
