@@ -533,4 +533,4 @@ Numbers of pilots are of one seed each, and not in `self-play-night.json`.
   comes to always betting before it tells cards apart. This is not noise: the exact gradient with an exact KL term of 0.1
   comes there in five steps at a learning rate of 2e-4. Nor did it help that 40 % of the imitated replies were a solver's (48 steps).
   256 to 512 episodes, learning rates of 4e-4 and 5e-4, and a KL term of 0.5 that fell to 0.1 or did not, gave a NashConv of 0.58 to 0.65 after 40 steps
-  (pilots of one seed). A start that says its card in a reason learns more in fewer steps, see above."""
+  (pilots of one seed). A start that says its card in a reason learns more, see above."""
