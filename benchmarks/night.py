@@ -102,7 +102,11 @@ def made_with() -> dict[str, Any]:
     """The settings that decide the numbers: a cell counts only while they are as today."""
     # the date is in no template of this model, and the order of listed actions is the game's
     prompt = {k: v for k, v in vars(PROMPT).items() if k not in ("date", "shuffle")}
-    model = {"imitation": IMITATION, "games": TRAINED, "prompt": prompt}
+    model: dict[str, Any] = {
+        "imitation": IMITATION,
+        "games": TRAINED,
+        "prompt": prompt,
+    }
     model |= {"lora_r": LORA_R, "targets": [TARGETS[0], TARGETS[-1]], "dtype": DTYPE}
     settings: dict[str, Any] = {BLIND: {}, START: model}
     for name, stage in STAGES.items():

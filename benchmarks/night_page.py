@@ -201,7 +201,7 @@ def mixed_table(runs: Runs) -> str:
     """Returns of blind policies, of the start, and of models after self-play."""
     rows = []
     for game, setting in MEASURED.items():
-        blind = runs.get("blind", {}).get(game, {}).get(0, {"policies": {}})["policies"]
+        blind = blind_policies(runs, game)
         seeds = [*values(runs, "mixed", f"{DEFAULT} {game}")] or [0]
         start = start_values(runs, game, seeds, "return")
         best = best_habit(runs, game)
@@ -220,9 +220,16 @@ def mixed_table(runs: Runs) -> str:
     return table([*heads, "expected"], rows).strip()
 
 
+def blind_policies(runs: Runs, game: str) -> dict[str, Any]:
+    """What was measured of policies that do not read the prompt, by name."""
+    cell = runs.get("blind", {}).get(game, {}).get(0, {"policies": {}})
+    policies: dict[str, Any] = cell["policies"]
+    return policies
+
+
 def best_habit(runs: Runs, game: str) -> float | None:
     """The better return of the two policies that do not read the prompt; None if neither was measured."""
-    blind = runs.get("blind", {}).get(game, {}).get(0, {"policies": {}})["policies"]
+    blind = blind_policies(runs, game)
     habits = [blind[n]["return"] for n in ("first", "constant") if n in blind]
     return max(habits) if habits else None
 
@@ -258,7 +265,7 @@ def nash_conv_table(runs: Runs) -> str:
             continue
         seeds = [*values(runs, "mixed", f"{DEFAULT} {game}", "nash_conv")] or [0]
         start = start_values(runs, game, seeds, "nash_conv")
-        blind = runs.get("blind", {}).get(game, {}).get(0, {"policies": {}})["policies"]
+        blind = blind_policies(runs, game)
         uniform = blind.get("uniform", {}).get("nash_conv")
         rows.append(
             [

@@ -126,18 +126,17 @@ def start(place: Place) -> Path:
     """The adapter after imitation of random legal play; trained if there is none."""
     if folder := place.adapter(START):
         return folder
-    imitation: dict[str, Any] = {**IMITATION}
     examples = [
         example
         for game, params in TRAINED.items()
         for example in legal_play(
             [partial(PromptWrapper, make(game, **params), **vars(PROMPT))],
-            imitation["episodes"][game],
+            IMITATION["episodes"][game],
             0,
         )
     ]
     options = {"prompt": PROMPT, "max_new_tokens": MAX_TOKENS}
-    return imitate(place, START, examples, imitation, options)
+    return imitate(place, START, examples, IMITATION, options)
 
 
 def imitate(

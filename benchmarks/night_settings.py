@@ -85,7 +85,7 @@ MEASURED: dict[str, Measured] = {
 
 # Imitation of random legal play of the trained games: episodes of each give about 100 replies. With equal
 # numbers of episodes, one reply in twelve was of Kuhn poker, and the start bet in nine of ten cases.
-IMITATION = {
+IMITATION: dict[str, Any] = {
     "episodes": {
         "tic_tac_toe": 13,
         "kuhn_poker": 45,

@@ -38,16 +38,16 @@ def output_at(path: Path) -> Output | None:
     return _file_output(path) if path.is_file() else None
 
 
-def reading_advice(path: Path, default: str = "", *, wanted: str = "") -> str:
+def reading_advice(path: Path, default: str = "", *, readable: str = "") -> str:
     """What a path holds and which command reads it, as the end of an error.
 
     Args:
         path: a folder or a file.
         default: the advice where no command is known to write such a one.
-        wanted: the kind that is read already; it has the advice `default`, too.
+        readable: the kind that the command reads itself; it has the advice `default`, too.
     """
     output = output_at(path)
-    if output is None or output.kind == wanted:
+    if output is None or output.kind == readable:
         return default
     return f"it holds {output.kind}: {output.reader}"
 
@@ -169,7 +169,7 @@ def _file_output(path: Path) -> Output | None:
 
 def _is_episode(line: bytes) -> bool:
     """Whether a line, or its beginning, is of an episode."""
-    if len(line) == HEAD_BYTES:  # cut off
+    if len(line) == HEAD_BYTES:  # its end was not read
         return line.startswith(b'{"game":')
     try:
         record = json.loads(line)

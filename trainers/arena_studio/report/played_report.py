@@ -101,7 +101,7 @@ def read_evaluation(path: Path, num_episodes: int) -> PlayedFiles:
             path,
             "give the --out file of arena eval, the --out folder of arena bench tournament, "
             "or a run folder",
-            wanted=EPISODES,
+            readable=EPISODES,
         )
         raise ValueError(f"want a file of episodes, {str(path)!r} holds none; {advice}")
     episodes = _fit_page(episodes_by_source, num_episodes)

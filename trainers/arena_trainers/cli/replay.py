@@ -149,7 +149,7 @@ def _with_an_episode(
         )
     bad = [line for line in shown_lines if isinstance(line, BadLine)]
     if len(bad) == len(shown_lines):
-        advice = reading_advice(file, wanted=EPISODES)
+        advice = reading_advice(file, readable=EPISODES)
         reason = f"no episode; {advice}" if advice else bad[0].reason
         raise ValueError(f"{file}, line {bad[0].line}: {reason}")
     return shown_lines

@@ -100,7 +100,7 @@ def check_rows(path: Path, kind: str) -> bool:
         raise ValueError(
             f"want {kind} for this trainer in {str(path)!r}, with the columns {_FORMS[kind]} "
             f"(lists of messages), got {', '.join(sorted(names))[:200]}; "
-            + reading_advice(path, f"rename the columns, or {make_one}", wanted=ROWS)
+            + reading_advice(path, f"rename the columns, or {make_one}", readable=ROWS)
         )
     if kind_of_file != kind and (kind_of_file, kind) != ("pairs", "labels"):
         raise ValueError(

@@ -27,11 +27,10 @@ LEAST = 256  # tokens; with less memory than they take, nothing can be trained
 
 MOST = 2**30  # tokens
 
-MOST_SCORED = {"cpu": 4096}  # tokens; more in one pass are hardly faster
-
-MOST_SCORED_ELSEWHERE = (
-    16_384  # on GPUs a small model's pass of fewer tokens takes as long
-)
+MOST_SCORED = {
+    "cpu": 4096,
+    "cuda": 16_384,
+}  # tokens; more in one pass are hardly faster
 
 SAMPLER_COPIES = 6  # of the logits of a row, while its next token is drawn
 
@@ -74,7 +73,7 @@ def default_forward_tokens(model: "PreTrainedModel", device: torch.device) -> in
     tokens give the same numbers, whatever else runs on them.
     """
     size = forward_bytes(model.config.get_text_config())
-    most = MOST_SCORED.get(device.type, MOST_SCORED_ELSEWHERE)
+    most = MOST_SCORED.get(device.type, MOST_SCORED["cuda"])
     return min(tokens_that_fit(free_memory(device), size), most)
 
 
