@@ -4,7 +4,7 @@
     python benchmarks/night.py --hours 0   # the page alone
     python benchmarks/night.py --again "kuhn/rae kuhn_poker/0"   # measures a cell again
 
-SmolLM2-135M-Instruct imitates random legal play (`start`) and learns with a LoRA adapter. A cell is
+SmolLM2-135M-Instruct imitates replies (a start) and learns with a LoRA adapter. A cell is
 a stage of `night_settings`, what is measured, and a seed; `docs/self-play-night.json` keeps each as
 it ends. Starts, checkpoints and adapters are in `--runs`; if that folder is missing, adapters in
 `benchmarks/night/adapters` are read. A run that is not finished goes on from its checkpoint in
@@ -24,7 +24,9 @@ from typing import Annotated, Any
 
 import typer
 
+import game_reasons
 import night_measures
+import reasons
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.lm import LMPolicy
 from comparing import (
@@ -45,7 +47,6 @@ from night_runs import (
     CPU_SECONDS,
     HISTORY,
     NASH_CONV,
-    START,
     Place,
     TimeIsUp,
     policy_of,
@@ -63,10 +64,12 @@ from night_settings import (
     IMITATION,
     LORA_R,
     MEASURED,
-    NUM_SEEDS,
     PROMPT,
+    REASONED_IMITATION,
+    REASONED_START,
     SHARED,
     STAGES,
+    START,
     TARGETS,
     TRAINED,
 )
@@ -78,14 +81,9 @@ BLIND, CURVE, SO_FAR = "blind", "curve", "so far"
 ORDER = [
     *(("kuhn", credit, seed) for seed in range(3) for credit in ("rae", GRPO, DEFAULT)),
     ("mixed", DEFAULT, 0),
-    ("mixed", GRPO, 0),
-    ("mixed", DEFAULT, 1),
-    ("mixed", GRPO, 1),
-    ("mixed", "mars", 0),
-    ("mixed", DEFAULT, 2),
-    ("mixed", GRPO, 2),
+    *(("reasoned", credit, seed) for seed in range(3) for credit in (DEFAULT, GRPO)),
+    ("reasoned", "mars", 0),
 ]
-FIRST_MIXED = ("mixed", DEFAULT, 0)
 PACKAGES = ("torch", "transformers", "trl", "peft", "numpy")
 # of each step, where the trainer logged it
 CURVES = {
@@ -108,9 +106,19 @@ def made_with() -> dict[str, Any]:
         "prompt": prompt,
     }
     model |= {"lora_r": LORA_R, "targets": [TARGETS[0], TARGETS[-1]], "dtype": DTYPE}
-    settings: dict[str, Any] = {BLIND: {}, START: model}
+    reasoned = {
+        **model,
+        "imitation": REASONED_IMITATION,
+        "random_share": reasons.RANDOM_SHARE,
+        "copies": reasons.COPIES,
+        "teachers": {game: name for game, (name, _) in game_reasons.TEACHERS.items()},
+        "examples": game_reasons.NUM_EXAMPLES,
+    }
+    starts = {START: model, REASONED_START: reasoned}
+    settings: dict[str, Any] = {BLIND: {}, **starts}
     for name, stage in STAGES.items():
-        settings[name] = {**model, "options": {**SHARED, **stage.options}}
+        options = {**SHARED, **stage.options}
+        settings[name] = {**starts[stage.start], "options": options}
     games = {game: facts.facts for game, facts in MEASURED.items()}
     variants: dict[str, Any] = {**games}
     for stage in STAGES.values():
@@ -123,14 +131,21 @@ def made_with() -> dict[str, Any]:
 
 
 def tasks() -> list[Task]:
-    """All cells in the order of work; those of a run follow each other."""
+    """All cells in the order of work: runs with the games they train, then games never trained."""
     cells: list[Task] = [(BLIND, game, 0) for game in MEASURED]
     cells.append((START, "kuhn_poker", 0))
-    for stage, credit, seed in ORDER:
-        cells.append((stage, f"{credit} {CURVE}", seed))
-        if (stage, credit, seed) == FIRST_MIXED:
-            cells += [(START, g, s) for s in range(NUM_SEEDS) for g in MEASURED]
-        cells += [(stage, f"{credit} {g}", seed) for g in STAGES[stage].measured]
+    for name, credit, seed in ORDER:
+        stage = STAGES[name]
+        if len(stage.measured) > 1:
+            cells += [(stage.start, game, seed) for game in TRAINED]
+        trained = [game for game in stage.measured if game in TRAINED]
+        cells.append((name, f"{credit} {CURVE}", seed))
+        cells += [(name, f"{credit} {game}", seed) for game in trained]
+    for name, credit, seed in ORDER:
+        stage = STAGES[name]
+        others = [game for game in stage.measured if game not in TRAINED]
+        cells += [(stage.start, game, seed) for game in others]
+        cells += [(name, f"{credit} {game}", seed) for game in others]
     return list(dict.fromkeys(cells))
 
 
@@ -144,8 +159,8 @@ def do(place: Place, task: Task) -> dict[str, Any]:
     place.check_time()
     if stage == BLIND:
         return {"policies": night_measures.blind(variant)}
-    if stage == START:
-        return night_measures.measured(policy_at(place, START), variant, seed)
+    if stage not in STAGES:
+        return night_measures.measured(policy_at(place, stage), variant, seed)
     credit, _, game = variant.partition(" ")
     adapter = run(place, stage, credit, seed)
     if game == CURVE:
@@ -158,8 +173,8 @@ def do(place: Place, task: Task) -> dict[str, Any]:
 @lru_cache(1)
 def policy_at(place: Place, name: str) -> LMPolicy:
     """The policy of a finished start or run."""
-    if name == START:
-        start(place)
+    if name in (START, REASONED_START):
+        start(place, name)
     adapter = place.adapter(name)
     if adapter is None:
         raise ValueError(
@@ -183,8 +198,12 @@ def curve(history: list[dict[str, Any]]) -> dict[str, Any]:
         }
         for key in sorted(games)
     }
-    values["nash_conv"] = {
-        line["step"]: line[NASH_CONV] for line in history if NASH_CONV in line
+    points = [line for line in history if NASH_CONV in line]
+    values["nash_conv"] = {line["step"]: line[NASH_CONV] for line in points}
+    values["reasons"] = {
+        name: [round(line[f"night/{name}"], 5) for line in points]
+        for name in reasons.MEASURES
+        if all(f"night/{name}" in line for line in points)
     }
     return values
 

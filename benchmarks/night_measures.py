@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import reasons
 from arena_envs import make
 from arena_envs.solvers import nash_conv
 from arena_eval import evaluate
@@ -24,9 +25,11 @@ def measured(policy: LMPolicy, game: str, seed: int) -> dict[str, Any]:
         seed: chooses the deals.
     """
     setting = MEASURED[game]
-    if not setting.nash_conv:
+    has_reasons = policy.reasoning_marks is not None
+    if has_reasons or not setting.nash_conv:
         (row,) = _rows(Player(policy), setting, seed, setting.deals, baselines=False)
-        return {**_values(row), "legal": 1 - sum(row.invalid.values())}
+        values = {**_values(row), "legal": 1 - sum(row.invalid.values())}
+        return {**values, **_of_reasons(policy)} if game == "kuhn_poker" else values
     rules = make(setting.game, **setting.params).game
     scores = tabular(policy, rules)
     (row,) = _rows(policy, setting, seed, setting.deals, scores=scores, baselines=False)
@@ -37,6 +40,12 @@ def measured(policy: LMPolicy, game: str, seed: int) -> dict[str, Any]:
         "nash_conv": nash_conv(rules, table),
         "illegal_mass": sum(illegal) / len(illegal),
     }
+
+
+def _of_reasons(policy: LMPolicy) -> dict[str, float]:
+    """The exact NashConv of a model that gives reasons in Kuhn poker, and other measures of them."""
+    values = reasons.measures_of(reasons.reply_table(policy))
+    return {"exact_return": values.pop("return"), **values}
 
 
 class Player:

@@ -15,13 +15,15 @@ from night_settings import (
     IMITATION,
     LORA_R,
     MEASURED,
+    REASONED_IMITATION,
     SHARED,
     STAGES,
     TRAINED,
     Stage,
 )
 
-PICTURES = {"kuhn": "self-play-kuhn.png", "mixed": "self-play-mixed.png"}
+FIVE = "reasoned"  # the stage of the section on five games
+PICTURES = {"kuhn": "self-play-kuhn.png", FIVE: "self-play-five.png"}
 REPOSITORY = "https://github.com/arena-envs/arena-envs/blob/main"
 UNIFORM_NASH_CONV = 11 / 12  # of Kuhn poker, by hand
 NONE_ENDED = (
@@ -93,10 +95,8 @@ def difference_text(first: Mapping[int, float], second: Mapping[int, float]) -> 
 def start_values(
     runs: Runs, game: str, seeds: Sequence[int], key: str
 ) -> dict[int, float]:
-    """A number of the start on the deals of each seed; the exact NashConv is that of all seeds."""
-    numbers = values(runs, "start", game, key)
-    if numbers and key == "nash_conv":
-        return dict.fromkeys(seeds, next(iter(numbers.values())))
+    """A number of the start of five games, on the deals of each seed."""
+    numbers = values(runs, STAGES[FIVE].start, game, key)
     return {seed: numbers[seed] for seed in seeds if seed in numbers}
 
 
@@ -172,8 +172,8 @@ def kuhn_verdict(runs: Runs) -> str:
 
 def credits_after(runs: Runs) -> list[str]:
     """The credits of which a run of five games has ended; they have columns in the tables."""
-    ended = runs.get("mixed", {})
-    return [c for c in STAGES["mixed"].credits if f"{c} curve" in ended]
+    ended = runs.get(FIVE, {})
+    return [c for c in STAGES[FIVE].credits if f"{c} curve" in ended]
 
 
 def heads_after(runs: Runs) -> list[str]:
@@ -190,19 +190,19 @@ def cells_after(
     """A number of a game after self-play: of each credit, and the change of the default."""
     cells = []
     for credit in credits_after(runs):
-        after = values(runs, "mixed", f"{credit} {game}", key)
+        after = values(runs, FIVE, f"{credit} {game}", key)
         cells.append(mean_text(after))
         if credit == DEFAULT:
             cells.append(difference_text(after, start))
     return cells
 
 
-def mixed_table(runs: Runs) -> str:
+def five_table(runs: Runs) -> str:
     """Returns of blind policies, of the start, and of models after self-play."""
     rows = []
     for game, setting in MEASURED.items():
         blind = blind_policies(runs, game)
-        seeds = [*values(runs, "mixed", f"{DEFAULT} {game}")] or [0]
+        seeds = [*values(runs, FIVE, f"{DEFAULT} {game}")] or [0]
         start = start_values(runs, game, seeds, "return")
         best = best_habit(runs, game)
         uniform = blind.get("uniform", {}).get("return")
@@ -239,7 +239,7 @@ def habit_verdict(runs: Runs) -> list[str]:
     above: list[str] = []
     others: list[str] = []
     for game, setting in MEASURED.items():
-        lows = values(runs, "mixed", f"{DEFAULT} {game}", "low")
+        lows = values(runs, FIVE, f"{DEFAULT} {game}", "low")
         best = best_habit(runs, game)
         if lows and best is not None:
             (above if min(lows.values()) > best else others).append(setting.title)
@@ -251,40 +251,66 @@ def habit_verdict(runs: Runs) -> list[str]:
     ]
 
 
+def improvement_verdict(runs: Runs) -> list[str]:
+    """In which trained games the default is better than the start, random play and the first action."""
+    better: list[str] = []
+    for game in TRAINED:
+        after = values(runs, FIVE, f"{DEFAULT} {game}")
+        blind = blind_policies(runs, game)
+        others = [start_values(runs, game, [*after], "return")]
+        others += [
+            dict.fromkeys(after, blind[name]["return"])
+            for name in ("uniform", "first")
+            if name in blind
+        ]
+        if all(difference_text(after, other).startswith("**+") for other in others):
+            better.append(MEASURED[game].title)
+    if not has_curves(runs, FIVE):
+        return []
+    return [
+        f"With `{DEFAULT}` the return is above that of the start, of random play and of the first legal action, each by\n"
+        f"its interval over seeds, in {len(better)} of {len(TRAINED)} trained games"
+        f"{': ' if better else ''}{', '.join(better)}."
+    ]
+
+
 def expected_text(game: str) -> str:
     """What was written down before the runs."""
     what, least, why = EXPECTED[game]
     return f"{what} (by {least:g}): {why}"
 
 
-def nash_conv_table(runs: Runs) -> str:
-    """Exact NashConv of games that can be enumerated."""
+# Of Kuhn poker with reasons, exact; see `reasons.measures_of`.
+KUHN_MEASURES = {
+    "nash_conv": "NashConv",
+    "exact_return": "return against random play",
+    "true": "share of true reasons",
+    "of_card": "share of reasons on the card",
+    "information": "information of reason and card, bits",
+    "follows_card": "change of P(bet), reason of another card",
+    "follows_values": "change of P(bet), other reason on values",
+    "other": "probability of any other reply",
+}
+
+
+def kuhn_reasons_table(runs: Runs) -> str:
+    """What five games taught about reasons in Kuhn poker."""
     rows = []
-    for game, setting in MEASURED.items():
-        if not setting.nash_conv:
-            continue
-        seeds = [*values(runs, "mixed", f"{DEFAULT} {game}", "nash_conv")] or [0]
-        start = start_values(runs, game, seeds, "nash_conv")
-        blind = blind_policies(runs, game)
-        uniform = blind.get("uniform", {}).get("nash_conv")
-        rows.append(
-            [
-                setting.title,
-                "-" if uniform is None else f"{uniform:.3f}",
-                mean_text(start),
-                *cells_after(runs, game, start, "nash_conv"),
-            ]
-        )
-    return table(["game", "random", "start", *heads_after(runs)], rows).strip()
+    for measure, title in KUHN_MEASURES.items():
+        seeds = [*values(runs, FIVE, f"{DEFAULT} kuhn_poker", measure)] or [0]
+        start = start_values(runs, "kuhn_poker", seeds, measure)
+        after = cells_after(runs, "kuhn_poker", start, measure)
+        rows.append([title, mean_text(start), *after])
+    return table(["Kuhn poker", "start", *heads_after(runs)], rows).strip()
 
 
 def legal_table(runs: Runs) -> str:
     """Shares of legal replies."""
     rows = []
     for game, setting in MEASURED.items():
-        shares = [values(runs, "start", game, "legal")]
+        shares = [values(runs, STAGES[FIVE].start, game, "legal")]
         shares += [
-            values(runs, "mixed", f"{credit} {game}", "legal")
+            values(runs, FIVE, f"{credit} {game}", "legal")
             for credit in credits_after(runs)
         ]
         texts = [
@@ -385,6 +411,31 @@ def other_names(runs: Runs) -> str:
     )
 
 
+def without_reasons(runs: Runs) -> str:
+    """What the run of five games taught that gave no reasons."""
+    number = ("mini_hanabi", "return"), ("mini_hanabi", "legal")
+    after = {
+        game: runs.get("mixed", {}).get(f"{DEFAULT} {game}", {}).get(0)
+        for game in MEASURED
+    }
+    before = {game: runs.get("start", {}).get(game, {}).get(0) for game in MEASURED}
+    if not all([*after.values(), *before.values()]):
+        return ""
+    gains = sum(after[g]["return"] > before[g]["return"] for g in MEASURED)
+    habits = {game: best_habit(runs, game) for game in MEASURED}
+    above = sum(habits[g] is not None and after[g]["low"] > habits[g] for g in MEASURED)
+    options = STAGES["mixed"].options
+    (score, legal), (new_score, new_legal) = (
+        [cells[game][key] for game, key in number] for cells in (before, after)
+    )
+    seconds = sum(runs["mixed"][f"{DEFAULT} curve"][0]["seconds"])
+    return (
+        f"\n- **Five games without reasons.** {options['max_steps']} steps of {SHARED['episodes_per_step']} episodes from a start that imitates random play (`{DEFAULT}`, one seed,\n"
+        f"  {seconds / 3600:.1f} CPU hours): more replies became legal (Mini Hanabi: {legal:.0%}, then {new_legal:.0%}; score {score:.2f}, then {new_score:.2f}) and the return\n"
+        f"  rose in {gains} of {len(MEASURED)} games. It was above the best habit in {above or 'none'}."
+    )
+
+
 def picture(runs: Runs, stage: str) -> list[str]:
     """The line of a stage's picture, once a run has ended."""
     if not has_curves(runs, stage):
@@ -395,14 +446,14 @@ def picture(runs: Runs, stage: str) -> list[str]:
 def so_far(runs: Runs) -> list[str]:
     """Returns of checkpoints of the runs of five games that have stopped, with `--so-far`."""
     parts = []
-    total = STAGES["mixed"].options["max_steps"]
-    for variant, by_seed in runs.get("mixed", {}).items():
+    total = STAGES[FIVE].options["max_steps"]
+    for variant, by_seed in runs.get(FIVE, {}).items():
         for seed, cell in by_seed.items():
             if not variant.endswith("so far"):
                 continue
             rows = []
             for game, after in cell["games"].items():
-                before = runs.get("start", {}).get(game, {}).get(seed, {})
+                before = runs.get(STAGES[FIVE].start, {}).get(game, {}).get(seed, {})
                 rows.append([MEASURED[game].title, of_deals(before), of_deals(after)])
                 for text, key in (("NashConv", "nash_conv"), ("legal", "legal")):
                     if key in after:
@@ -437,9 +488,9 @@ def has_curves(runs: Runs, stage: str) -> bool:
 def after_tables(runs: Runs) -> list[str]:
     """NashConv and legality; returns of checkpoints if no run has ended."""
     return [
-        *([] if has_curves(runs, "mixed") else so_far(runs)),
-        "Exact NashConv; replies that are not legal are left out:",
-        nash_conv_table(runs),
+        *([] if has_curves(runs, FIVE) else so_far(runs)),
+        "Exact sums over the six reasons of Kuhn poker, as in the next section:",
+        kuhn_reasons_table(runs),
         "Legal replies, by seed:",
         legal_table(runs),
     ]
@@ -489,22 +540,19 @@ def page(runs: Runs, others: Sequence[str] = ()) -> str:
         kuhn_verdict(runs),
         f"Expected before the runs: {EXPECTED_CREDITS['kuhn']}",
         PARTS[1],
-        f"{', '.join(titles[:-1])} and {titles[-1][0].lower()}{titles[-1][1:]}: {options_text(STAGES['mixed'])}.",
-        finished(runs, "mixed"),
-        *picture(runs, "mixed"),
-        "Returns are means over seats against random play; in Hanabi, rounds, guessing and questions the model plays\n"
-        "all seats. Games below Mini Hanabi are never trained. A *disguised* game is a trained one with other names for\n"
-        "cards and actions: a model that recites memorised replies fails there. *Best habit* is the better of two\n"
-        "policies that do not read the prompt: always the first legal action, and the best constant action. A gain up\n"
-        "to this value is no sign that the model reads its prompt. *Expected* was written before the runs, with the\n"
-        "least change that counts in brackets.",
-        mixed_table(runs),
+        f"{', '.join(titles[:-1])} and {titles[-1][0].lower()}{titles[-1][1:]}: {options_text(STAGES[FIVE])}.\n"
+        f"{FIVE_TEXT}",
+        finished(runs, FIVE),
+        *picture(runs, FIVE),
+        RETURNS_TEXT,
+        five_table(runs),
+        *improvement_verdict(runs),
         *habit_verdict(runs),
-        f"Expected of the credits: {EXPECTED_CREDITS['mixed']}",
+        f"Expected of the credits: {EXPECTED_CREDITS[FIVE]}",
         *after_tables(runs),
         *others,
         PARTS[2],
-        FAILED + other_names(runs),
+        FAILED + without_reasons(runs) + other_names(runs),
         PARTS[3],
         cost_lines(runs),
         "The start took 119 CPU seconds (one measurement). Other work on the machine makes CPU seconds\n"
@@ -518,6 +566,22 @@ def page(runs: Runs, others: Sequence[str] = ()) -> str:
     ]
     return "\n\n".join(parts) + "\n"
 
+
+FIVE_TEXT = (
+    'A reply gives a reason first: "Because the symbol is A therefore answer 2". The start imitates such replies in\n'
+    f"{REASONED_IMITATION['steps']} steps of {REASONED_IMITATION['batch_size']}. Each state that random play meets has two true reasons: one on what the seat sees, one that names a best\n"
+    "action, of a solver (Kuhn poker, tic-tac-toe, rounds), of binary search (guessing) or of a bot (Hanabi). 70 % of the\n"
+    "imitated actions are random, the others best: the start learns what to say, and little of what to do. In a third of its\n"
+    "weight, tic-tac-toe is self-play; the rest is against random play and against a tree search of 10 simulations."
+)
+RETURNS_TEXT = (
+    "Returns are means over seats against random play; in Hanabi, rounds, guessing and questions the model plays\n"
+    "all seats. Games below Mini Hanabi are never trained. A *disguised* game is a trained one with other names for\n"
+    "cards and actions: a model that recites memorised replies fails there. *Best habit* is the better of two\n"
+    "policies that do not read the prompt: always the first legal action, and the best constant action. A gain up\n"
+    "to this value is no sign that the model reads its prompt. *Expected* was written before the runs, with the\n"
+    "least change that counts in brackets."
+)
 
 FAILED = """\
 Numbers of pilots are of one seed each, and not in `self-play-night.json`.

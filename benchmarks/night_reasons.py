@@ -15,7 +15,6 @@ from typing import Any
 
 import reasons
 from arena_trainers.cli.errors import usage_errors
-from arena_trainers.lm import LMPolicy
 from comparing import (
     PageFolder,
     RunsFolder,
@@ -45,6 +44,7 @@ from night_settings import (
     DTYPE,
     GRPO,
     LORA_R,
+    MARKS,
     NUM_SEEDS,
     PROMPT,
     SHARED,
@@ -58,7 +58,7 @@ OPTIONS: dict[str, Any] = {
     **SHARED,
     "games": ["kuhn_poker"],
     "max_completion_length": MAX_TOKENS,
-    "reasoning_marks": [*reasons.MARKS],
+    "reasoning_marks": [*MARKS],
     "learning_rate": 2e-4,
     "beta": 0.2,
     "num_generations": 8,
@@ -75,12 +75,6 @@ LOGGED = {
 }
 
 
-def measures(policy: LMPolicy) -> dict[str, float]:
-    """The measures by the names under which the trainer logs them."""
-    values = reasons.measures_of(reasons.reply_table(policy))
-    return {f"night/{name}": value for name, value in values.items()}
-
-
 def start(place: Place) -> Path:
     """The adapter after imitation of reasons; trained if there is none."""
     if folder := place.adapter(START):
@@ -88,7 +82,7 @@ def start(place: Place) -> Path:
     options: dict[str, Any] = {
         "prompt": PROMPT,
         "max_new_tokens": MAX_TOKENS,
-        "reasoning_marks": [*reasons.MARKS],
+        "reasoning_marks": [*MARKS],
     }
     return imitate(place, START, reasons.examples(), IMITATION, options)
 
@@ -103,7 +97,7 @@ def run(place: Place, variant: str, seed: int) -> Path:
     if folder := place.adapter(name):
         return folder
     options = on_machine(place, {**OPTIONS, "credit": VARIANTS[variant], "seed": seed})
-    return learn(place, name, options, start(place), EVERY, measures)
+    return learn(place, name, options, start(place), EVERY, reasons.logged_measures)
 
 
 def do(place: Place, task: Task) -> dict[str, Any]:

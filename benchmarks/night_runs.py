@@ -29,6 +29,8 @@ from transformers import (
     TrainingArguments,
 )
 
+import game_reasons
+import reasons
 from arena_envs import make
 from arena_envs.extras import import_extra
 from arena_eval.exploit import exploitability
@@ -48,10 +50,14 @@ from night_settings import (
     DTYPE,
     IMITATION,
     LORA_R,
+    MARKS,
+    MAX_REASONED_TOKENS,
     MAX_TOKENS,
     PROMPT,
+    REASONED_IMITATION,
     SHARED,
     STAGES,
+    START,
     TARGETS,
     TRAINED,
 )
@@ -114,19 +120,25 @@ class Place:
         return max(folders, key=step_of, default=None)
 
 
-START = "start"  # all runs share it
-
-
 def run_name(stage: str, credit: str, seed: int) -> str:
     """The name of a run."""
     return f"{stage}-{credit}-{seed}"
 
 
-def start(place: Place) -> Path:
-    """The adapter after imitation of random legal play; trained if there is none."""
-    if folder := place.adapter(START):
+def start(place: Place, name: str = START) -> Path:
+    """The adapter after imitation, which all runs of a stage share; trained if there is none."""
+    if folder := place.adapter(name):
         return folder
-    examples = [
+    options: dict[str, Any] = {"prompt": PROMPT, "max_new_tokens": MAX_TOKENS}
+    if name == START:
+        return imitate(place, name, random_play(), IMITATION, options)
+    options |= {"max_new_tokens": MAX_REASONED_TOKENS, "reasoning_marks": [*MARKS]}
+    return imitate(place, name, game_reasons.examples(), REASONED_IMITATION, options)
+
+
+def random_play() -> list[Example]:
+    """Random legal play of the trained games."""
+    return [
         example
         for game, params in TRAINED.items()
         for example in legal_play(
@@ -135,8 +147,6 @@ def start(place: Place) -> Path:
             0,
         )
     ]
-    options = {"prompt": PROMPT, "max_new_tokens": MAX_TOKENS}
-    return imitate(place, START, examples, IMITATION, options)
 
 
 def imitate(
@@ -152,7 +162,7 @@ def imitate(
         place: where.
         name: of the folder.
         examples: prompts with replies.
-        imitation: `steps`, `learning_rate` and `batch_size`.
+        imitation: `steps`, `learning_rate`, `batch_size`, and perhaps `max_tokens` that run at once.
         policy_options: of `LMPolicy`, which the adapter's folder keeps.
     """
     peft = import_extra("peft", "train")
@@ -168,7 +178,7 @@ def imitate(
         num_steps=imitation["steps"] if place.max_steps is None else place.max_steps,
         learning_rate=imitation["learning_rate"],
         batch_size=imitation["batch_size"],
-        max_tokens=4096,
+        max_tokens=imitation.get("max_tokens", 4096),
         on_step=lambda step, loss: print(f"{name} {step}: {loss:.3f}", flush=True),
     )
     return save_adapter(place, policy, name, [{"loss": loss} for loss in losses])
@@ -233,8 +243,11 @@ def run(place: Place, stage: str, credit: str, seed: int) -> Path:
     name = run_name(stage, credit, seed)
     if folder := place.adapter(name):
         return folder
+    setting = STAGES[stage]
     options = options_of(place, stage, credit, seed)
-    return learn(place, name, options, start(place), STAGES[stage].every, kuhn_measures)
+    measures = kuhn_measures if setting.start == START else reasons.logged_measures
+    begun = start(place, setting.start)
+    return learn(place, name, options, begun, setting.every, measures)
 
 
 Measures = Callable[[LMPolicy], Mapping[str, float]]  # names begin with "night/"

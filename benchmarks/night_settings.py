@@ -1,8 +1,9 @@
 """The settings of `benchmarks/night.py`: games, options of training, what is measured, what is expected.
 
-A pretrained model imitates random legal play (`start`), and then learns by self-play with one credit
-estimator. Two stages: `kuhn` is the setting of prime-rl, Kuhn poker alone in 20 steps; `mixed` is
-five games in 150 steps. The adapter of a run is that of its start, trained on.
+A pretrained model imitates replies (`start`: random legal play; `reasoned_start`: true reasons before
+the action, see `game_reasons`), and then learns by self-play with one credit estimator. Stages:
+`kuhn` is the setting of prime-rl, Kuhn poker alone in 20 steps; `mixed` is five games in 150 steps, and
+`reasoned` the same games with reasons. The adapter of a run is that of its start, trained on.
 """
 
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ TARGETS = [f"{n}.self_attn.{name}" for n in LAYERS for name in LINEAR]
 TARGETS += [f"{n}.mlp.{name}" for n in LAYERS for name in LINEAR_MLP]
 PROMPT = PromptOptions("bare", rules=False, parsing="strict")
 MAX_TOKENS = 12  # of a reply
+MARKS = ("Because", "therefore")  # around a reason
+MAX_REASONED_TOKENS = (
+    20  # of a reply with a reason; those that are imitated have 6 to 16
+)
 DTYPE = "bfloat16"  # of the base, in imitation, play and training; adapters are float32
 FIRST_DEAL = 2**30  # deals from here on measure, those below are of training
 
@@ -97,6 +102,12 @@ IMITATION: dict[str, Any] = {
     "batch_size": 16,
     "learning_rate": 2e-3,
 }
+# Imitation of replies with reasons: of each game 384, and of each reply one look in two.
+REASONED_IMITATION: dict[str, Any] = {
+    "steps": 60,
+    "batch_size": 16,
+    "learning_rate": 2e-3,
+}
 NUM_SEEDS = 3
 LORA_R = 16
 
@@ -121,6 +132,9 @@ SHARED: dict[str, Any] = {
 }
 
 
+START, REASONED_START = "start", "reasoned_start"
+
+
 @dataclass(frozen=True)
 class Stage:
     """A setting of training.
@@ -131,6 +145,7 @@ class Stage:
         credits: estimators that are compared.
         every: steps between measures of Kuhn poker's NashConv.
         measured: keys of `MEASURED`, of each run.
+        start: the name of its start.
     """
 
     title: str
@@ -138,6 +153,7 @@ class Stage:
     credits: tuple[str, ...]
     every: int
     measured: tuple[str, ...]
+    start: str = START
 
 
 DEFAULT, GRPO = "control_variates", "episode"
@@ -172,9 +188,34 @@ STAGES = {
             "max_steps": 150,
             "save_steps": 5,
         },
-        (DEFAULT, GRPO, "mars"),
+        (DEFAULT,),
         10,
         tuple(MEASURED),
+    ),
+    "reasoned": Stage(
+        "five games with reasons",
+        {
+            "games": [
+                {"id": "tic_tac_toe", "weight": 0.5},
+                {"id": "tic_tac_toe", "ladder": ["random", "mcts:10"], "weight": 0.5},
+                {"id": "kuhn_poker", "weight": 2},
+                {"id": "mini_hanabi", "weight": 0.5},
+                {"id": "rounds", "params": ROUNDS, "weight": 2},
+                {"id": "guess_number", "params": NUMBERS, "weight": 2},
+            ],
+            "max_completion_length": MAX_REASONED_TOKENS,
+            "reasoning_marks": [*MARKS],
+            "learning_rate": 2e-4,
+            "beta": 0.2,
+            "num_generations": 8,
+            "episodes_per_step": 64,
+            "max_steps": 75,
+            "save_steps": 5,
+        },
+        (DEFAULT, GRPO, "mars"),
+        15,
+        tuple(MEASURED),
+        REASONED_START,
     ),
 }
 

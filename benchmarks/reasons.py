@@ -23,10 +23,9 @@ from arena_eval.exploit import requests_of
 from arena_trainers.data import Example
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends.scoring import reply_logprobs
-from night_settings import PROMPT
+from night_settings import MARKS, PROMPT
 
 CARDS = ("J", "Q", "K")
-MARKS = ("Because", "therefore")  # around the reason
 # True in every state of the card, and by the values of the actions.
 OF_CARD = ("J loses every showdown", "Q beats J alone", "K wins every showdown")
 OF_VALUES = {-1: "pass is better", 0: "both are equal", 1: "bet is better"}
@@ -34,6 +33,10 @@ REASONS = (*OF_CARD, *OF_VALUES.values())
 LEAST_GAP = 0.01  # between values that differ
 RANDOM_SHARE = 0.7  # of the imitated actions; the others are those of an equilibrium
 COPIES = 16  # of each state with each of its two reasons
+
+# The measures of reasons beside NashConv and the return, see `measures_of`.
+MEASURES = ("information", "true", "of_card", "words", "other", "follows_card")
+MEASURES += ("follows_values",)
 
 # log P(reason and action | state): by state, reason and legal action
 ReplyTable = Mapping[InfosetKey, Sequence[Sequence[float]]]
@@ -121,6 +124,12 @@ def reply_table(policy: LMPolicy) -> dict[InfosetKey, list[list[float]]]:
     )
     scores = iter(log_probs)
     return {key: [[next(scores), next(scores)] for _ in REASONS] for key in requests}
+
+
+def logged_measures(policy: LMPolicy) -> dict[str, float]:
+    """`measures_of` a model, by the names under which the trainer logs them."""
+    values = measures_of(reply_table(policy))
+    return {f"night/{name}": value for name, value in values.items()}
 
 
 def measures_of(table: ReplyTable) -> dict[str, float]:

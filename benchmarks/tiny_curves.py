@@ -80,7 +80,7 @@ from night import DATA, DOCS
 from night import made_with as night_made_with
 from night_page import write_page
 from night_sections import BLIND, CURVES_DATA
-from night_settings import FIRST_DEAL, NUM_SEEDS
+from night_settings import FIRST_DEAL, MARKS, NUM_SEEDS
 
 PROMPT = PromptOptions("bare", rules=False)
 IMITATION = {"steps": 40, "batch_size": 32, "learning_rate": 3e-3, "episodes": 100}
@@ -487,7 +487,7 @@ SETTINGS: dict[str, Setting] = {
         {
             "games": ["kuhn_poker"],
             "max_completion_length": 9,
-            "reasoning_marks": [*reasons.MARKS],
+            "reasoning_marks": [*MARKS],
             "episodes_per_step": 64,
             "learning_rate": 5e-4,
             "beta": 0.2,

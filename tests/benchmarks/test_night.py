@@ -53,12 +53,12 @@ def test_the_change_is_paired_by_common_seeds():
 
 
 def test_tables_have_columns_of_credits_with_runs_that_ended():
-    runs = {"start": {"rounds": {0: {"return": 1.0}}}}
-    head = night_page.mixed_table(runs).splitlines()[0]
+    runs = {"reasoned_start": {"rounds": {0: {"return": 1.0}}}}
+    head = night_page.five_table(runs).splitlines()[0]
     assert head == "| game | random | best habit | start | expected |"
-    runs["mixed"] = {"control_variates curve": {0: {}}}
-    runs["mixed"]["control_variates rounds"] = {0: {"return": 1.5}}
-    head, *rows = night_page.mixed_table(runs).splitlines()
+    runs["reasoned"] = {"control_variates curve": {0: {}}}
+    runs["reasoned"]["control_variates rounds"] = {0: {"return": 1.5}}
+    head, *rows = night_page.five_table(runs).splitlines()
     assert "| start | `control_variates` | change | expected |" in head
     (row,) = [row for row in rows if row.startswith("| Rounds")]
     assert "| 1.000 | 1.500 | +0.500 (one seed) | higher" in row

@@ -1,0 +1,129 @@
+"""True reasons of five games, written by solvers and bots, for a model to imitate.
+
+A reply is "Because the symbol is A therefore answer 2". Each state that random play meets has two
+reasons: one on what the seat sees, and one that names a best action. The action of a reply is that
+best one with probability `1 - RANDOM_SHARE`, and else a random legal one. Kuhn poker has the reasons
+and actions of `reasons`.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+import reasons
+from arena_envs import make
+from arena_envs.bots import make_bot
+from arena_envs.game import TERMINAL
+from arena_trainers.data import Example, FixedRandomBot
+from arena_wrappers import BotPolicy, EpisodePlan, PromptWrapper, play_plans
+from arena_wrappers.policies import Reply, TurnRequest
+from night_settings import PROMPT, TRAINED
+
+Fact = Callable[[Any, Any, str], str]  # of game, state and the text of a best action
+# Of each game as many as of Kuhn poker; fewer of Hanabi, whose prompts are four times as long.
+NUM_EXAMPLES = {"tic_tac_toe": 384, "rounds": 384, "guess_number": 384}
+NUM_EXAMPLES |= {"mini_hanabi": 128}
+
+
+def wins(game: Any, state: Any) -> list[Any]:
+    """The actions with which the seat to move wins at once."""
+    seat = game.current_player(state)
+    return [
+        action
+        for action in game.legal_actions(state)
+        if game.current_player(after := game.apply(state, action)) == TERMINAL
+        and game.returns(after)[seat] == game.max_return
+    ]
+
+
+def of_lines(game: Any, state: Any, best: str) -> str:
+    """Tic-tac-toe: where a line can be completed."""
+    if own := wins(game, state):
+        return f"{game.action_text(state, own[0])} wins"
+    legal = game.legal_actions(state)
+    after = (game.apply(state, action) for action in legal)
+    threats = {a for s in after if game.current_player(s) >= 0 for a in wins(game, s)}
+    if not threats:
+        return "nobody wins now"
+    return f"the other wins at {game.action_text(state, min(threats))}"
+
+
+def of_symbol(game: Any, state: Any, best: str) -> str:
+    """Rounds: the symbol."""
+    return f"the symbol is {chr(65 + state.symbol)}"
+
+
+def of_range(game: Any, state: Any, best: str) -> str:
+    """Guess the number: the numbers that fit all answers."""
+    fitting = game.candidates(state)
+    return f"it is from {fitting[0] + 1} to {fitting[-1] + 1}"
+
+
+def of_cards(game: Any, state: Any, best: str) -> str:
+    """Hanabi: why the convention plays, reveals or discards."""
+    verb = best.partition(" ")[0]
+    fits = {"play": "my card fits", "reveal": "your card fits"}
+    return fits.get(verb, "no card fits")
+
+
+# The player of best actions, and the reason on what is seen.
+TEACHERS: dict[str, tuple[str, Fact]] = {
+    "tic_tac_toe": ("minimax", of_lines),
+    "rounds": ("minimax", of_symbol),
+    "guess_number": ("information_gain", of_range),
+    "mini_hanabi": ("hanabi_convention", of_cards),
+}
+
+
+class ReasonRecorder:
+    """Plays at random, and notes replies with reasons.
+
+    Args:
+        game: key of `TEACHERS`.
+    """
+
+    name = "random"
+
+    def __init__(self, game: str) -> None:
+        teacher, self.fact = TEACHERS[game]
+        self.teacher = make_bot(teacher)
+        self.player = BotPolicy(FixedRandomBot(0))
+        self.examples: list[Example] = []
+
+    def act(self, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
+        for request in requests:
+            self.note(request)
+        return self.player.act(requests)
+
+    def note(self, request: TurnRequest) -> None:
+        """Notes two replies of a state."""
+        game: Any = request.game
+        state, rng = request.state, random.Random(request.seed)
+        best = self.teacher(game, state, rng)
+        text = game.action_text(state, best)
+        named = text.removesuffix(" to player_0").removesuffix(" to player_1")
+        for reason in (self.fact(game, state, text), f"{named} is best"):
+            is_random = rng.random() < reasons.RANDOM_SHARE
+            action = rng.choice(game.legal_actions(state)) if is_random else best
+            reply = reasons.reply_of(reason, game.action_text(state, action))
+            self.examples.append(Example(request.messages, reply))
+
+
+def examples_of(game: str) -> list[Example]:
+    """The first replies of random play."""
+    env = partial(PromptWrapper, make(game, **TRAINED[game]), **vars(PROMPT))
+    recorder = ReasonRecorder(game)
+    num_players = len(env().possible_agents)
+    for seed in count():
+        play_plans([EpisodePlan(env, [recorder] * num_players, seed)], on_error="raise")
+        if len(recorder.examples) >= NUM_EXAMPLES[game]:
+            return recorder.examples[: NUM_EXAMPLES[game]]
+    raise AssertionError
+
+
+def examples() -> list[Example]:
+    """Those of all five games."""
+    others = [example for game in TEACHERS for example in examples_of(game)]
+    return reasons.examples() + others
