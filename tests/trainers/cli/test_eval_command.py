@@ -230,8 +230,11 @@ def test_a_submission_is_played_verified_and_shown(
     )
     told = f"{out} is finished; check it: arena bench board verify {out} {' '.join(suite)}\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, told, "")
-    done = arena_here("bench", "board", "verify", out, *suite)
+    unfinished = tmp_path / "b.jsonl"
+    unfinished.write_text("".join(Path(out).read_text().splitlines(True)[:4]))
+    done = arena_here("bench", "board", "verify", str(unfinished), out, *suite)
     assert done.stdout == f"{out}: 12 episodes of mine hold\n"
+    assert (done.returncode, done.stderr.count("it is not finished")) == (1, 1)
     assert "| mine | " in arena_here("bench", "board", "page", out, *suite).stdout
     done = arena_here("bench", "board", "verify", out)
     assert done.returncode == 1

@@ -1,9 +1,13 @@
 """The folder of a run: whose it is, and what is removed when a run cannot begin."""
 
+from types import SimpleNamespace
+
 import pytest
+import yaml
 
 from arena_trainers.runs import folder as run_folder
 from arena_trainers.runs.folder import CONFIG, START, new_folder
+from arena_trainers.runs.results.provenance import config_text
 from arena_trainers.runs.resuming import check_same_model, read_run
 from arena_trainers.train import CREDIT_STATE
 
@@ -88,3 +92,10 @@ def test_a_broken_config_is_refused_by_name_on_resume(tmp_path, text):
     (tmp_path / CONFIG).write_text(text)
     with pytest.raises(ValueError, match=CONFIG):
         read_run(tmp_path)
+
+
+def test_a_value_that_stands_twice_is_written_twice():
+    games = ["kuhn_poker"]  # as an anchor of YAML gives it
+    text = config_text({"games": games, "eval_games": games}, SimpleNamespace())
+    assert yaml.safe_load(text) == {"games": games, "eval_games": games}
+    assert not {"&", "*"} & set(text)

@@ -97,15 +97,19 @@ def verify_board(
     with usage_errors():
         _check_submissions(files)
         loaded_suite = load_suite(suite, allow_code=allow_code)
+    refused = False
     for path in files:
         try:
             submission = verify_submission(path, loaded_suite, allow_code=allow_code)
         except (ValueError, OSError) as error:
             typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(1) from None
+            refused = True
+            continue
         typer.echo(
             f"{path}: {len(submission.episodes)} episodes of {submission.name} hold"
         )
+    if refused:
+        raise typer.Exit(1)
 
 
 @board_app.command("page")

@@ -23,6 +23,13 @@ PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
 RESOLVED_OPTIONS = ("seed", "bf16", "max_completion_length")
 
 
+class _WithoutAliases(yaml.SafeDumper):
+    """Writes a value in full wherever it stands: readers refuse the aliases of YAML."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
 def config_text(
     settings: Mapping[str, Any], args: TrainingArguments, adapter: Path | None = None
 ) -> str:
@@ -38,7 +45,8 @@ def config_text(
     resolved = {
         name: getattr(args, name) for name in RESOLVED_OPTIONS if hasattr(args, name)
     }
-    text = yaml.safe_dump(nested({**resolved, **settings}), sort_keys=False)
+    values = nested({**resolved, **settings})
+    text = yaml.dump(values, Dumper=_WithoutAliases, sort_keys=False)
     comment = "arena train config.yaml repeats this run"
     if adapter is not None:
         comment = f"part of a loop: goes on from the adapter in {str(adapter)!r}, which no option names"
