@@ -7,6 +7,7 @@ and actions of `reasons`.
 """
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
@@ -98,17 +99,27 @@ class ReasonRecorder:
         return self.player.act(requests)
 
     def note(self, request: TurnRequest) -> None:
-        """Notes two replies of a state."""
+        """Notes a reply in a state."""
         game: Any = request.game
         state, rng = request.state, random.Random(request.seed)
         best = self.teacher(game, state, rng)
         text = game.action_text(state, best)
-        named = text.removesuffix(" to player_0").removesuffix(" to player_1")
-        for reason in (self.fact(game, state, text), f"{named} is best"):
-            is_random = rng.random() < reasons.RANDOM_SHARE
-            action = rng.choice(game.legal_actions(state)) if is_random else best
-            reply = reasons.reply_of(reason, game.action_text(state, action))
-            self.examples.append(Example(request.messages, reply))
+        reason = f"{self.fact(game, state, text)} so {short(text)} is best"
+        is_random = rng.random() < reasons.RANDOM_SHARE
+        action = rng.choice(game.legal_actions(state)) if is_random else best
+        reply = reasons.reply_of(reason, game.action_text(state, action))
+        self.examples.append(Example(request.messages, reply))
+
+
+def short(action: str) -> str:
+    """An action without words that all of its kind share.
+
+    >>> short("reveal rank 1 to player_0")
+    'rank 1'
+    """
+    for word in ("answer ", "guess ", "reveal "):
+        action = action.removeprefix(word)
+    return re.sub(r" to player_\d", "", action)
 
 
 def examples_of(game: str) -> list[Example]:

@@ -411,22 +411,30 @@ def other_names(runs: Runs) -> str:
     )
 
 
+def cells_by_game(runs: Runs, stage: str, prefix: str) -> dict[str, dict[str, Any]]:
+    """The cells of seed 0 by game; none if one is missing."""
+    cells: dict[str, dict[str, Any]] = {
+        game: runs.get(stage, {}).get(prefix + game, {}).get(0, {}) for game in MEASURED
+    }
+    return cells if all(cells.values()) else {}
+
+
 def without_reasons(runs: Runs) -> str:
     """What the run of five games taught that gave no reasons."""
-    number = ("mini_hanabi", "return"), ("mini_hanabi", "legal")
-    after = {
-        game: runs.get("mixed", {}).get(f"{DEFAULT} {game}", {}).get(0)
-        for game in MEASURED
-    }
-    before = {game: runs.get("start", {}).get(game, {}).get(0) for game in MEASURED}
-    if not all([*after.values(), *before.values()]):
+    before = cells_by_game(runs, "start", "")
+    after = cells_by_game(runs, "mixed", f"{DEFAULT} ")
+    if not before or not after:
         return ""
     gains = sum(after[g]["return"] > before[g]["return"] for g in MEASURED)
     habits = {game: best_habit(runs, game) for game in MEASURED}
-    above = sum(habits[g] is not None and after[g]["low"] > habits[g] for g in MEASURED)
+    above = sum(
+        habit is not None and after[game]["low"] > habit
+        for game, habit in habits.items()
+    )
     options = STAGES["mixed"].options
     (score, legal), (new_score, new_legal) = (
-        [cells[game][key] for game, key in number] for cells in (before, after)
+        [cells["mini_hanabi"][key] for key in ("return", "legal")]
+        for cells in (before, after)
     )
     seconds = sum(runs["mixed"][f"{DEFAULT} curve"][0]["seconds"])
     return (
@@ -568,11 +576,11 @@ def page(runs: Runs, others: Sequence[str] = ()) -> str:
 
 
 FIVE_TEXT = (
-    'A reply gives a reason first: "Because the symbol is A therefore answer 2". The start imitates such replies in\n'
-    f"{REASONED_IMITATION['steps']} steps of {REASONED_IMITATION['batch_size']}. Each state that random play meets has two true reasons: one on what the seat sees, one that names a best\n"
-    "action, of a solver (Kuhn poker, tic-tac-toe, rounds), of binary search (guessing) or of a bot (Hanabi). 70 % of the\n"
-    "imitated actions are random, the others best: the start learns what to say, and little of what to do. In a third of its\n"
-    "weight, tic-tac-toe is self-play; the rest is against random play and against a tree search of 10 simulations."
+    'A reply gives a reason first: "Because the symbol is A so 3 is best therefore answer 2". The start imitates such replies in\n'
+    f"{REASONED_IMITATION['steps']} steps of {REASONED_IMITATION['batch_size']}. A reason says what the seat sees and names a best action, by a solver (tic-tac-toe, rounds), by\n"
+    "binary search (guessing) or by a bot (Hanabi); in Kuhn poker it is one of the six below. 70 % of the imitated actions are random,\n"
+    "the others best: the start learns what to say, and little of what to do. Half of the tic-tac-toe is self-play, the rest is\n"
+    "against random play and against a tree search of 10 simulations."
 )
 RETURNS_TEXT = (
     "Returns are means over seats against random play; in Hanabi, rounds, guessing and questions the model plays\n"

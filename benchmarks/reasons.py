@@ -35,8 +35,10 @@ RANDOM_SHARE = 0.7  # of the imitated actions; the others are those of an equili
 COPIES = 16  # of each state with each of its two reasons
 
 # The measures of reasons beside NashConv and the return, see `measures_of`.
-MEASURES = ("information", "true", "of_card", "words", "other", "follows_card")
-MEASURES += ("follows_values",)
+MEASURES = (
+    *("information", "true", "of_card", "words", "other"),
+    *("follows_card", "follows_values"),
+)
 
 # log P(reason and action | state): by state, reason and legal action
 ReplyTable = Mapping[InfosetKey, Sequence[Sequence[float]]]
