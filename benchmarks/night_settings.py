@@ -197,24 +197,29 @@ STAGES = {
         "five games with reasons",
         {
             "games": [
-                {"id": "tic_tac_toe", "weight": 0.5},
-                {"id": "tic_tac_toe", "ladder": ["random", "mcts:10"], "weight": 0.5},
-                {"id": "kuhn_poker", "weight": 2},
-                {"id": "mini_hanabi", "weight": 0.5},
-                {"id": "rounds", "params": ROUNDS, "weight": 2},
-                {"id": "guess_number", "params": NUMBERS, "weight": 2},
+                # by cost, too: a step with Mini Hanabi takes twice as long as one without
+                {"id": "rounds", "params": ROUNDS, "weight": 5},
+                {"id": "kuhn_poker", "weight": 4},
+                {"id": "guess_number", "params": NUMBERS, "weight": 2.5},
+                {"id": "tic_tac_toe", "weight": 0.25},
+                {
+                    "id": "tic_tac_toe",
+                    "ladder": ["random", "mcts:10"],
+                    "weight": 0.125,
+                },
+                {"id": "mini_hanabi", "weight": 0.25},
             ],
             "max_completion_length": MAX_REASONED_TOKENS,
             "reasoning_marks": [*MARKS],
-            "learning_rate": 2e-4,
+            "learning_rate": 6e-4,
             "beta": 0.2,
             "num_generations": 8,
-            "episodes_per_step": 64,
-            "max_steps": 75,
-            "save_steps": 5,
+            "episodes_per_step": 96,
+            "max_steps": 28,
+            "save_steps": 7,
         },
         (DEFAULT, GRPO, "mars"),
-        15,
+        7,
         tuple(MEASURED),
         REASONED_START,
     ),
@@ -223,16 +228,20 @@ STAGES = {
 # Of five games with reasons, written before its runs. The number is the least change of the mean over seeds
 # that counts.
 EXPECTED: dict[str, tuple[str, float, str]] = {
-    "kuhn_poker": ("higher return", 0.05, "NashConv fell in Kuhn poker alone"),
-    "tic_tac_toe": ("higher return", 0.2, "more replies are legal"),
-    "rounds": ("higher return", 0.5, "the reason names the answer that is paid"),
+    "kuhn_poker": (
+        "higher return",
+        0.05,
+        "NashConv fell by 0.05 in a pilot of rounds alone",
+    ),
+    "tic_tac_toe": ("higher return", 0.1, "more replies are legal"),
+    "rounds": ("higher return", 1.0, "a pilot of rounds alone: 1.5, then 3.2"),
     "guess_number": ("higher return", 0.1, "the reason names a good guess"),
-    "mini_hanabi": ("higher return", 0.3, "more replies are legal"),
+    "mini_hanabi": ("no change", 0.3, "one episode in fifty"),
     "kuhn_disguised": ("no change", 0.1, "cards and actions have other names"),
     "tic_tac_toe_disguised": ("no change", 0.1, "the squares have other names"),
     "leduc_poker": ("no change", 0.3, "never trained"),
     "connect_four": ("no change", 0.2, "never trained"),
-    "simple_hanabi": ("higher return", 0.3, "its prompts are those of Mini Hanabi"),
+    "simple_hanabi": ("no change", 0.3, "never trained"),
     "solo": ("no change", 0.05, "never trained"),
     "vote": ("no change", 0.05, "never trained"),
     "debate": ("no change", 0.05, "never trained"),
@@ -242,6 +251,6 @@ EXPECTED: dict[str, tuple[str, float, str]] = {
 EXPECTED_CREDITS = {
     "kuhn": "In 20 steps NashConv falls by 0.1 to 0.3 with each credit; the three differ by less than "
     "their intervals.",
-    "reasoned": "The default is above `episode` in rounds, by 0.3, where each answer is paid by itself, "
+    "reasoned": "The default is above `episode` in rounds by 0.3, as each answer is paid by itself, "
     "and elsewhere within the intervals.",
 }
