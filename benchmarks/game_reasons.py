@@ -1,16 +1,14 @@
 """True reasons of five games, written by solvers and bots, for a model to imitate.
 
-A reply is "Because the symbol is A therefore answer 2". Each state that random play meets has two
-reasons: one on what the seat sees, and one that names a best action. The action of a reply is that
-best one with probability `1 - RANDOM_SHARE`, and else a random legal one. Kuhn poker has the reasons
-and actions of `reasons`.
+A reply is "Because the symbol is A so 3 is best therefore answer 2": what the seat sees, the action that
+a solver or bot would take, and an action. This is that best one with probability `1 - RANDOM_SHARE`,
+and else a random legal one. Kuhn poker has the reasons and actions of `reasons`.
 """
 
 import random
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
 from typing import Any
 
 import reasons
@@ -63,13 +61,13 @@ def of_range(game: Any, state: Any, best: str) -> str:
 
 
 def of_cards(game: Any, state: Any, best: str) -> str:
-    """Hanabi: why the convention plays, reveals or discards."""
+    """Hanabi: what the convention sees when it plays, reveals or discards."""
     verb = best.partition(" ")[0]
     fits = {"play": "my card fits", "reveal": "your card fits"}
     return fits.get(verb, "no card fits")
 
 
-# The player of best actions, and the reason on what is seen.
+# Who names the best action, and what the seat sees.
 TEACHERS: dict[str, tuple[str, Fact]] = {
     "tic_tac_toe": ("minimax", of_lines),
     "rounds": ("minimax", of_symbol),
@@ -127,11 +125,11 @@ def examples_of(game: str) -> list[Example]:
     env = partial(PromptWrapper, make(game, **TRAINED[game]), **vars(PROMPT))
     recorder = ReasonRecorder(game)
     num_players = len(env().possible_agents)
-    for seed in count():
+    seed, num = 0, NUM_EXAMPLES[game]
+    while len(recorder.examples) < num:
         play_plans([EpisodePlan(env, [recorder] * num_players, seed)], on_error="raise")
-        if len(recorder.examples) >= NUM_EXAMPLES[game]:
-            return recorder.examples[: NUM_EXAMPLES[game]]
-    raise AssertionError
+        seed += 1
+    return recorder.examples[:num]
 
 
 def examples() -> list[Example]:

@@ -560,7 +560,7 @@ def page(runs: Runs, others: Sequence[str] = ()) -> str:
         FAILED + without_reasons(runs) + other_names(runs),
         PARTS[3],
         cost_lines(runs),
-        "The start took 119 CPU seconds (one measurement). Other work on the machine makes CPU seconds\n"
+        "The starts took 119 CPU seconds, with reasons 366 (one measurement each). Other work on the machine makes CPU seconds\n"
         "more, not fewer. This command measures one cell again:",
         "<!-- run: no, trains first where no adapter is committed -->\n"
         '```sh\npython benchmarks/night.py --again "kuhn/control_variates kuhn_poker/0"\n```',
@@ -613,7 +613,7 @@ Numbers of pilots are of one seed each, and not in `self-play-night.json`.
 - **Reasons that only conclude.** In four of the five games a start imitated, by turns, what is seen ("the symbol is A") and what is
   best ("answer 3 is best"). After 60 and after 150 steps the second named the right answer in 28 % and 26 % of rounds, as by
   chance: there was nothing to follow. So now one reason has both, what is seen first.
-- **Five games alike.** With similar weights, 64 episodes took 27 to 80 CPU seconds and held about 15 of Kuhn poker. At learning rates of
+- **Five games alike.** With similar weights, 64 episodes took 20 to 80 CPU seconds and held about 15 of Kuhn poker. At learning rates of
   6e-4 and 1e-3 the policy bet in 79 to 91 % of its cases after five to ten steps, and no game was learned (pilots). Rounds alone rose from 1.5 to
   3.2 in twelve steps of 64 episodes and 16 CPU seconds. Actions then followed reasons more in Kuhn poker, too, which was not trained: NashConv
   fell from 0.573 to 0.522. So most episodes of the night are rounds."""
