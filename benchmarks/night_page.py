@@ -19,6 +19,7 @@ from night_settings import (
     SHARED,
     STAGES,
     TRAINED,
+    Measured,
     Stage,
 )
 
@@ -194,13 +195,26 @@ def cells_after(
     return cells
 
 
+def measured_games(runs: Runs) -> dict[str, Measured]:
+    """The games in which the start of five games or a model after them was measured."""
+    cells = [*runs.get(STAGES[FIVE].start, {}), *runs.get(FIVE, {})]
+    games = {cell.rpartition(" ")[2] for cell in cells}
+    return {game: setting for game, setting in MEASURED.items() if game in games}
+
+
+def return_key(game: str) -> str:
+    """The return of a game in its cells; with reasons, that of Kuhn poker is exact."""
+    return "exact_return" if game == "kuhn_poker" else "return"
+
+
 def five_table(runs: Runs) -> str:
     """Returns of blind policies, of the start, and of models after self-play."""
     rows = []
-    for game, setting in MEASURED.items():
+    for game, setting in measured_games(runs).items():
         blind = blind_policies(runs, game)
-        seeds = [*values(runs, FIVE, f"{DEFAULT} {game}")] or [0]
-        start = start_values(runs, game, seeds, "return")
+        key = return_key(game)
+        seeds = [*values(runs, FIVE, f"{DEFAULT} {game}", key)] or [0]
+        start = start_values(runs, game, seeds, key)
         best = best_habit(runs, game)
         uniform = blind.get("uniform", {}).get("return")
         rows.append(
@@ -209,7 +223,7 @@ def five_table(runs: Runs) -> str:
                 "-" if uniform is None else f"{uniform:z.3f}",
                 "-" if best is None else f"{best:z.3f}",
                 mean_text(start),
-                *cells_after(runs, game, start, "return"),
+                *cells_after(runs, game, start, key),
                 expected_text(game),
             ]
         )
@@ -236,7 +250,9 @@ def habit_verdict(runs: Runs) -> list[str]:
     above: list[str] = []
     others: list[str] = []
     for game, setting in MEASURED.items():
-        lows = values(runs, FIVE, f"{DEFAULT} {game}", "low")
+        key = return_key(game)
+        key = "low" if key == "return" else key
+        lows = values(runs, FIVE, f"{DEFAULT} {game}", key)
         best = best_habit(runs, game)
         if lows and best is not None:
             (above if min(lows.values()) > best else others).append(setting.title)
@@ -252,9 +268,10 @@ def improvement_verdict(runs: Runs) -> list[str]:
     """In which trained games the default is better than the start, random play and the first action."""
     better: list[str] = []
     for game in TRAINED:
-        after = values(runs, FIVE, f"{DEFAULT} {game}")
+        key = return_key(game)
+        after = values(runs, FIVE, f"{DEFAULT} {game}", key)
         blind = blind_policies(runs, game)
-        others = [start_values(runs, game, [*after], "return")]
+        others = [start_values(runs, game, [*after], key)]
         others += [
             dict.fromkeys(after, blind[name]["return"])
             for name in ("uniform", "first")
@@ -304,7 +321,7 @@ def kuhn_reasons_table(runs: Runs) -> str:
 def legal_table(runs: Runs) -> str:
     """Shares of legal replies."""
     rows = []
-    for game, setting in MEASURED.items():
+    for game, setting in measured_games(runs).items():
         shares = [values(runs, STAGES[FIVE].start, game, "legal")]
         shares += [
             values(runs, FIVE, f"{credit} {game}", "legal")
@@ -581,7 +598,7 @@ FIVE_TEXT = (
 )
 RETURNS_TEXT = (
     "Returns are means over seats against random play; in Hanabi, rounds, guessing and questions the model plays\n"
-    "all seats. Games below Mini Hanabi are never trained. A *disguised* game is a trained one with other names for\n"
+    "all seats. That of Kuhn poker is exact: the sum over its six reasons, other replies left out. Games below Mini Hanabi are never trained. A *disguised* game is a trained one with other names for\n"
     "cards and actions: a model that recites memorised replies fails there. *Best habit* is the better of two\n"
     "policies that do not read the prompt: always the first legal action, and the best constant action. A gain up\n"
     "to this value is no sign that the model reads its prompt. *Expected* was written before the runs, with the\n"
