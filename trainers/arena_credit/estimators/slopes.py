@@ -221,7 +221,7 @@ def fit(
     sums = np.add.reduceat(both, block.starts, axis=-1)
     mean = sums / np.maximum(size, 1)[:, None]
     centre = sums.sum(-1) / np.maximum(num, 1)[:, None]
-    both -= mean[..., block.group] * block.training[:, None]
+    both -= mean.take(block.group, axis=-1) * block.training[:, None]
     products = both @ both.transpose(0, 2, 1)
     apart = (mean - centre[..., None]) * np.sqrt(size)[:, None]
     products_between = apart @ apart.transpose(0, 2, 1)
