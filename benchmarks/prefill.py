@@ -11,12 +11,15 @@ Both ways play the same episodes with the same model, one after the other, in tu
 | `with / each once` | 1 if each beginning is computed once |
 | `seconds` | CPU seconds of generation, prompts and replies: `with / without` |
 
+Without the cache 16 episodes of Hanabi with transcripts compute 0.3 million tokens, in most of the time.
+
 `--scoring` measures exact NashConv instead: each prompt with each of its legal replies. `--loss` counts the
 tokens that run in the loss of the same episodes: `rows` are tokens of distinct rows; `packed` those where rows
 that begin alike are one (`packed_rows`), with layers of the model's size and of SmolLM2's; `prefixes` those of
 distinct beginnings, the least possible.
 
     OMP_NUM_THREADS=1 python benchmarks/prefill.py
+    OMP_NUM_THREADS=1 python benchmarks/prefill.py --games hanabi --histories transcript --episodes 16 --repeats 1
     OMP_NUM_THREADS=1 python benchmarks/prefill.py --scoring --games kuhn_poker leduc_poker
     OMP_NUM_THREADS=1 python benchmarks/prefill.py --loss --games tic_tac_toe hanabi
     OMP_NUM_THREADS=1 python benchmarks/prefill.py --model smollm2 --episodes 8 --repeats 1 --games tic_tac_toe

@@ -85,8 +85,9 @@ class Trajectories:
     def turn(self) -> Ints:
         """int64[M]: index of each turn in its trajectory; segments of a rollout count on."""
         turn, episode = self.column("turn"), self.column("episode")
-        step = np.diff(turn, prepend=0)
-        step[np.diff(episode, prepend=-1) != 0] = 1
+        step = turn.copy()
+        step[1:] -= turn[:-1]
+        step[differs_from_before(episode)] = 1
         total = np.cumsum(step)
         return np.asarray(total + (turn - total)[self.first][self.index])
 
@@ -117,14 +118,24 @@ class Trajectories:
         return column
 
 
+def differs_from_before(column: Ints) -> Bools:
+    """bool[N]: whether an entry is another one than that before it; the first one is.
+
+    >>> differs_from_before(np.array([7, 7, 2]))
+    array([ True, False,  True])
+    """
+    differs = np.ones(len(column), np.bool_)
+    np.not_equal(column[1:], column[:-1], out=differs[1:])
+    return differs
+
+
 def trajectories(batch: TurnBatch) -> Trajectories:
     """The turns of a batch that are not masked, in order."""
     row = batch.order
     if batch.mask is not None:
         row = row[batch.mask[row]]
     unit, seat = batch.unit[row], batch.seat[row]
-    starts = np.ones(len(row), bool)
-    starts[1:] = (unit[1:] != unit[:-1]) | (seat[1:] != seat[:-1])
+    starts = differs_from_before(unit) | differs_from_before(seat)
     first = np.flatnonzero(starts)
     index = np.cumsum(starts) - 1
     end = np.append(first[1:], len(row))

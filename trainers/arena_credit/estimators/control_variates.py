@@ -39,6 +39,7 @@ from arena_credit.tokens import (
 )
 from arena_credit.trajectories import (
     Trajectories,
+    differs_from_before,
     discounted_sums,
     returns_to_go,
 )
@@ -318,7 +319,7 @@ def _seats(
     seats = []
     for number in np.unique(seat):
         places = np.flatnonzero(seat == number)
-        starts = np.diff(play[places], prepend=-1) != 0
+        starts = differs_from_before(play[places])
         trajectory = np.cumsum(starts) - 1
         first = np.flatnonzero(starts)[trajectory]
         left = np.append(np.flatnonzero(starts)[1:], len(places))

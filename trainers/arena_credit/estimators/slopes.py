@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from arena_credit.batch import Bools, Floats, Ints
+from arena_credit.trajectories import differs_from_before
 
 RIDGE = 2.0  # rows that are added to each column, of its mean square and with value 0
 HISTORY_RIDGE = (
@@ -96,8 +97,8 @@ class Layout:
     def __init__(self, turn: Ints, group: Ints, tree: Ints, training: Bools) -> None:
         self.rows = np.lexsort((tree, group, turn))
         turn, group = turn[self.rows], group[self.rows]
-        new_turn = np.diff(turn, prepend=turn[0] - 1) != 0
-        new_cell = new_turn | (np.diff(group, prepend=group[0] - 1) != 0)
+        new_turn = differs_from_before(turn)
+        new_cell = new_turn | differs_from_before(group)
         self._cells = np.flatnonzero(new_cell)
         self.cell = np.cumsum(new_cell) - 1
         self.turn_of_cell = (np.cumsum(new_turn) - 1)[self._cells]
@@ -220,7 +221,7 @@ def fit(
     sums = np.add.reduceat(both, block.starts, axis=-1)
     mean = sums / np.maximum(size, 1)[:, None]
     centre = sums.sum(-1) / np.maximum(num, 1)[:, None]
-    both -= mean[..., block.group] * block.training[:, None]
+    both -= mean.take(block.group, axis=-1) * block.training[:, None]
     products = both @ both.transpose(0, 2, 1)
     apart = (mean - centre[..., None]) * np.sqrt(size)[:, None]
     products_between = apart @ apart.transpose(0, 2, 1)

@@ -200,12 +200,14 @@ class Chat:
 
     def _opened_by(self, prompt_ids: Sequence[int]) -> str:
         """The end of a prompt that opens the reasoning; else empty."""
-        tail = self._tail(prompt_ids)
-        if tail not in self._opened_reasoning:
+        last = tuple(prompt_ids[-TAIL:])
+        opened = self._opened_reasoning.get(last)
+        if opened is None:
             if len(self._opened_reasoning) >= MAX_MEMO:
                 self._opened_reasoning.clear()
-            self._opened_reasoning[tail] = self.marks.opened_by(self.decoded(tail))
-        return self._opened_reasoning[tail]
+            opened = self.marks.opened_by(self.decoded(self._tail(last)))
+            self._opened_reasoning[last] = opened
+        return opened
 
     def spans(
         self, prompt_ids: Sequence[int], token_ids: Sequence[int], text: str

@@ -138,6 +138,7 @@ def tally(
     returns: dict[tuple[int, int, bool], list[float]] = defaultdict(list)
     against: dict[tuple[int, str], list[float]] = defaultdict(list)
     counts: Counter[str] = Counter()
+    outcomes: list[str] = []  # of the replies of seats that learn
     for episode, game, policies in zip(episodes, games, seats, strict=True):
         if episode.parent is not None:
             continue  # candidates may be selected by their return
@@ -151,10 +152,13 @@ def tally(
         counts["episodes"] += 1
         counts["turns"] += len(episode.turns)
         counts[f"game {game}"] += 1
-        for turn in episode.turns:
-            if policies[turn.seat] == SELF:
-                counts["replies"] += 1
-                counts[turn.invalid or "valid"] += 1
+        outcomes += [
+            turn.invalid or "valid"
+            for turn in episode.turns
+            if policies[turn.seat] == SELF
+        ]
+    counts.update(outcomes)
+    counts["replies"] = len(outcomes)
     return Tally(dict(returns), dict(against), counts)
 
 

@@ -260,20 +260,19 @@ def _invert_cumulative(
         int64[B, 1], and what calculates float64[B, 1] from 0 to 1.
     """
     exact = weights.double()
-    is_possible = exact > 0
-    cumulative = exact.cumsum(dim=1)
-    total = cumulative.where(is_possible, 0.0).amax(dim=1, keepdim=True)
+    # no target is below 0, so none falls in an entry of weight 0
+    cumulative = exact.cumsum(dim=1).where(exact > 0, 0.0)
+    total = cumulative.amax(dim=1, keepdim=True)
     largest_target = torch.nextafter(total, torch.zeros_like(total))
     if source is not None:
-        exact, is_possible, cumulative, total, largest_target = (
-            values[source]
-            for values in (exact, is_possible, cumulative, total, largest_target)
+        cumulative, total, largest_target = (
+            values[source] for values in (cumulative, total, largest_target)
         )
     target = torch.minimum(number * total, largest_target)
-    index = ((cumulative > target) & is_possible).byte().argmax(dim=1, keepdim=True)
+    index = (cumulative > target).byte().argmax(dim=1, keepdim=True)
 
     def share_below() -> torch.Tensor:
-        share = exact.gather(1, index)
+        share = (exact if source is None else exact[source]).gather(1, index)
         remainder = 1 - (cumulative.gather(1, index) - target) / share
         return remainder.clamp(0, 1)
 
