@@ -1,4 +1,4 @@
-"""True reasons of five games, written by solvers and bots, for a model to imitate.
+"""Reasons of five games, made of what solvers and bots would play, for a model to imitate.
 
 A reply is "Because the symbol is A so 3 is best therefore answer 2": what the seat sees, the action that
 a solver or bot would take, and an action. This is that best one with probability `1 - RANDOM_SHARE`,
@@ -37,10 +37,10 @@ def wins(game: Any, state: Any) -> list[Any]:
     ]
 
 
-def of_lines(game: Any, state: Any, best: str) -> str:
-    """Tic-tac-toe: where a line can be completed."""
-    if own := wins(game, state):
-        return f"{game.action_text(state, own[0])} wins"
+def lines_fact(game: Any, state: Any, best: str) -> str:
+    """Tic-tac-toe: where a line can be completed; a best action may be another one that wins."""
+    if winning_actions := wins(game, state):
+        return f"{game.action_text(state, winning_actions[0])} wins"
     legal = game.legal_actions(state)
     after = (game.apply(state, action) for action in legal)
     threats = {a for s in after if game.current_player(s) >= 0 for a in wins(game, s)}
@@ -49,19 +49,22 @@ def of_lines(game: Any, state: Any, best: str) -> str:
     return f"the other wins at {game.action_text(state, min(threats))}"
 
 
-def of_symbol(game: Any, state: Any, best: str) -> str:
+def symbol_fact(game: Any, state: Any, best: str) -> str:
     """Rounds: the symbol."""
     return f"the symbol is {chr(65 + state.symbol)}"
 
 
-def of_range(game: Any, state: Any, best: str) -> str:
+def range_fact(game: Any, state: Any, best: str) -> str:
     """Guess the number: the numbers that fit all answers."""
     fitting = game.candidates(state)
     return f"it is from {fitting[0] + 1} to {fitting[-1] + 1}"
 
 
-def of_cards(game: Any, state: Any, best: str) -> str:
-    """Hanabi: what the convention sees when it plays, reveals or discards."""
+def cards_fact(game: Any, state: Any, best: str) -> str:
+    """Hanabi: a reason by the kind of the convention's action.
+
+    It can be false: a discard says that no card fits, and an unknown one may.
+    """
     verb = best.partition(" ")[0]
     fits = {"play": "my card fits", "reveal": "your card fits"}
     return fits.get(verb, "no card fits")
@@ -69,10 +72,10 @@ def of_cards(game: Any, state: Any, best: str) -> str:
 
 # Who names the best action, and what the seat sees.
 TEACHERS: dict[str, tuple[str, Fact]] = {
-    "tic_tac_toe": ("minimax", of_lines),
-    "rounds": ("minimax", of_symbol),
-    "guess_number": ("information_gain", of_range),
-    "mini_hanabi": ("hanabi_convention", of_cards),
+    "tic_tac_toe": ("minimax", lines_fact),
+    "rounds": ("minimax", symbol_fact),
+    "guess_number": ("information_gain", range_fact),
+    "mini_hanabi": ("hanabi_convention", cards_fact),
 }
 
 
@@ -102,17 +105,17 @@ class ReasonRecorder:
         state, rng = request.state, random.Random(request.seed)
         best = self.teacher(game, state, rng)
         text = game.action_text(state, best)
-        reason = f"{self.fact(game, state, text)} so {short(text)} is best"
+        reason = f"{self.fact(game, state, text)} so {short_action(text)} is best"
         is_random = rng.random() < reasons.RANDOM_SHARE
         action = rng.choice(game.legal_actions(state)) if is_random else best
         reply = reasons.reply_of(reason, game.action_text(state, action))
         self.examples.append(Example(request.messages, reply))
 
 
-def short(action: str) -> str:
+def short_action(action: str) -> str:
     """An action without words that all of its kind share.
 
-    >>> short("reveal rank 1 to player_0")
+    >>> short_action("reveal rank 1 to player_0")
     'rank 1'
     """
     for word in ("answer ", "guess ", "reveal "):
@@ -121,15 +124,15 @@ def short(action: str) -> str:
 
 
 def examples_of(game: str) -> list[Example]:
-    """The first replies of random play."""
+    """Replies for the first states that random play meets."""
     env = partial(PromptWrapper, make(game, **TRAINED[game]), **vars(PROMPT))
     recorder = ReasonRecorder(game)
     num_players = len(env().possible_agents)
-    seed, num = 0, NUM_EXAMPLES[game]
-    while len(recorder.examples) < num:
+    seed, num_examples = 0, NUM_EXAMPLES[game]
+    while len(recorder.examples) < num_examples:
         play_plans([EpisodePlan(env, [recorder] * num_players, seed)], on_error="raise")
         seed += 1
-    return recorder.examples[:num]
+    return recorder.examples[:num_examples]
 
 
 def examples() -> list[Example]:

@@ -63,6 +63,8 @@ from night_settings import (
     GRPO,
     IMITATION,
     LORA_R,
+    MARKS,
+    MAX_REASONED_TOKENS,
     MEASURED,
     PROMPT,
     REASONED_IMITATION,
@@ -113,6 +115,10 @@ def made_with() -> dict[str, Any]:
         "copies": reasons.COPIES,
         "teachers": {game: name for game, (name, _) in game_reasons.TEACHERS.items()},
         "examples": game_reasons.NUM_EXAMPLES,
+        "max_tokens": MAX_REASONED_TOKENS,
+        "marks": [*MARKS],
+        "reasons": [*reasons.REASONS],
+        "least_gap": reasons.LEAST_GAP,
     }
     starts = {START: model, REASONED_START: reasoned}
     settings: dict[str, Any] = {BLIND: {}, **starts}
@@ -203,7 +209,7 @@ def curve(history: list[dict[str, Any]]) -> dict[str, Any]:
     values["reasons"] = {
         name: [round(line[f"night/{name}"], 5) for line in points]
         for name in reasons.MEASURES
-        if all(f"night/{name}" in line for line in points)
+        if points and all(f"night/{name}" in line for line in points)
     }
     return values
 
@@ -284,7 +290,7 @@ def main(
             raise ValueError(f"want --device cpu or cuda, got {device!r}")
     place = Place(runs_at, until=time.monotonic() + 3600 * hours, device=device)
     if cell:
-        with usage_errors():
+        with usage_errors(), alone(runs_at):
             again(place, runs, cell)
         return
     if unfinished:

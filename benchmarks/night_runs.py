@@ -246,8 +246,8 @@ def run(place: Place, stage: str, credit: str, seed: int) -> Path:
     setting = STAGES[stage]
     options = options_of(place, stage, credit, seed)
     measures = kuhn_measures if setting.start == START else reasons.logged_measures
-    begun = start(place, setting.start)
-    return learn(place, name, options, begun, setting.every, measures)
+    start_folder = start(place, setting.start)
+    return learn(place, name, options, start_folder, setting.every, measures)
 
 
 Measures = Callable[[LMPolicy], Mapping[str, float]]  # names begin with "night/"

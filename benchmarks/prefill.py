@@ -11,7 +11,7 @@ Both ways play the same episodes with the same model, one after the other, in tu
 | `with / each once` | 1 if each beginning is computed once |
 | `seconds` | CPU seconds of generation, prompts and replies: `with / without` |
 
-Without the cache 16 episodes of Hanabi with transcripts compute 0.3 million tokens, in most of the time.
+Without the cache, 16 episodes of Hanabi with transcripts compute 0.3 million prompt tokens, which takes most of the run.
 
 `--scoring` measures exact NashConv instead: each prompt with each of its legal replies. `--loss` counts the
 tokens that run in the loss of the same episodes: `rows` are tokens of distinct rows; `packed` those where rows

@@ -1,4 +1,4 @@
-"""Imitated replies with reasons: the reasons are true, and most actions are random."""
+"""Imitated replies with reasons: those of rounds and guessing are right, most actions are random."""
 
 import re
 from typing import Any

@@ -52,16 +52,39 @@ def test_the_change_is_paired_by_common_seeds():
     assert night_page.difference_text(first, {7: 1.0}) == "-"
 
 
+def returns(*numbers):
+    """Cells of seeds from 0 on."""
+    return {seed: {"return": number} for seed, number in enumerate(numbers)}
+
+
 def test_tables_have_columns_of_credits_with_runs_that_ended():
-    runs = {"reasoned_start": {"rounds": {0: {"return": 1.0}}}}
+    runs = {"reasoned_start": {"rounds": returns(1.0)}}
     head = night_page.five_table(runs).splitlines()[0]
-    assert head == "| game | random | best habit | start | expected |"
+    assert head == "| game | random | best habit | start | expected | came |"
     runs["reasoned"] = {"control_variates curve": {0: {}}}
-    runs["reasoned"]["control_variates rounds"] = {0: {"return": 1.5}}
+    runs["reasoned"]["control_variates rounds"] = returns(1.5)
     head, *rows = night_page.five_table(runs).splitlines()
-    assert "| start | `control_variates` | change | expected |" in head
+    assert "| start | `control_variates` | change | expected | came |" in head
     (row,) = [row for row in rows if row.startswith("| Rounds")]
     assert "| 1.000 | 1.500 | +0.500 (one seed) | higher" in row
+    assert row.endswith("| no |")
+
+
+def test_a_game_is_better_if_it_is_above_start_and_blind_policies_by_its_intervals():
+    policies = {"uniform": {"return": 1.0}, "first": {"return": 1.0}}
+    runs = {
+        "blind": {game: {0: {"policies": policies}} for game in TRAINED},
+        "reasoned_start": {"rounds": returns(1.4, 1.5, 1.6)},
+        "reasoned": {"control_variates rounds": returns(3.0)},
+    }
+    assert night_page.improvement_verdict(runs) == []  # one seed has no interval
+    runs["reasoned"]["control_variates rounds"] = returns(3.0, 3.1, 3.2)
+    (text,) = night_page.improvement_verdict(runs)
+    assert text.endswith("in 1 of 1 trained games: Rounds, 4 of them.")
+    runs["reasoned"]["control_variates rounds"] = returns(1.5, 1.6, 1.7)
+    runs["reasoned_start"]["rounds"] = returns(1.4, 1.7, 1.6)
+    (text,) = night_page.improvement_verdict(runs)
+    assert text.endswith("in 0 of 1 trained games.")
 
 
 def test_one_process_holds_a_folder_of_runs(tmp_path):

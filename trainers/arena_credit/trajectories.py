@@ -119,7 +119,7 @@ class Trajectories:
 
 
 def differs_from_before(column: Ints) -> Bools:
-    """bool[N]: whether an entry is another one than that before it; the first one is.
+    """bool[N]: whether each entry differs from the one before; True at the first.
 
     >>> differs_from_before(np.array([7, 7, 2]))
     array([ True, False,  True])

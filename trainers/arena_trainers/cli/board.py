@@ -88,7 +88,7 @@ def verify_board(
     suite: SuiteOption = "standard",
     allow_code: AllowCodeOption = False,
 ) -> None:
-    """Play the episodes of submissions again; status 1 if one does not hold.
+    """Play the episodes of all submissions again; status 1 if any does not hold.
 
     For example: arena bench board verify cfr.jsonl
     """
@@ -97,18 +97,18 @@ def verify_board(
     with usage_errors():
         _check_submissions(files)
         loaded_suite = load_suite(suite, allow_code=allow_code)
-    refused = False
+    has_failed = False
     for path in files:
         try:
             submission = verify_submission(path, loaded_suite, allow_code=allow_code)
         except (ValueError, OSError) as error:
             typer.echo(f"error: {error}", err=True)
-            refused = True
+            has_failed = True
             continue
         typer.echo(
             f"{path}: {len(submission.episodes)} episodes of {submission.name} hold"
         )
-    if refused:
+    if has_failed:
         raise typer.Exit(1)
 
 
