@@ -27,6 +27,7 @@ def measured(policy: LMPolicy, game: str, seed: int) -> dict[str, Any]:
         seed: chooses the deals.
     """
     setting = MEASURED[game]
+    policy.forget_episodes()  # else bfloat16 replies depend on what was measured before
     has_reasons = policy.reasoning_marks is not None
     if has_reasons or not setting.nash_conv:
         (row,) = _rows(Player(policy), setting, seed, setting.deals, baselines=False)
