@@ -706,4 +706,9 @@ Numbers of pilots are of one seed each, and not in `self-play-night.json`.
 - **Five games alike.** With similar weights, 64 episodes took 20 to 80 CPU seconds and held about 15 of Kuhn poker. With learning rates of
   4e-4 to 1e-3 the policy bet in 71 to 91 % of its cases after five to ten steps (pilots). Rounds alone rose from 1.5 to 3.2 in twelve
   steps of 64 episodes, each of 14 to 20 CPU seconds. NashConv of Kuhn poker, which was not trained, was 0.573 at the start, 0.522 after ten
-  steps and 0.533 after fifteen. So rounds have the largest weight above."""
+  steps and 0.533 after fifteen. So rounds have the largest weight above.
+- **Three of the five games with reasons.** In rounds the reason names the right answer in 54 % of replies before self-play and in 86 % after, and
+  the action follows it in 55 % and 93 % (default, seed 0, 40 episodes of each game, measured once). In guessing half of the reasons have the right
+  range before and after, and 27 % and 41 % of the actions follow. In tic-tac-toe 47 % and 41 % of the reasons name a best square, and 41 % and
+  53 % of the actions follow. Guessing and tic-tac-toe pay once, at the end; tic-tac-toe and Hanabi have few episodes, as these take much time; and a
+  reply in twelve to sixteen is not legal there, which ends tic-tac-toe with a loss."""
