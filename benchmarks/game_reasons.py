@@ -14,7 +14,7 @@ from typing import Any
 import reasons
 from arena_envs import make
 from arena_envs.bots import make_bot
-from arena_envs.game import TERMINAL
+from arena_envs.bots.simple import winning_actions
 from arena_trainers.data import Example, FixedRandomBot
 from arena_wrappers import BotPolicy, EpisodePlan, PromptWrapper, play_plans
 from arena_wrappers.policies import Reply, TurnRequest
@@ -22,28 +22,26 @@ from night_settings import PROMPT, TRAINED
 
 Fact = Callable[[Any, Any, str], str]  # of game, state and the text of a best action
 # Of each game as many as of Kuhn poker; fewer of Hanabi, whose prompts are four times as long.
-NUM_EXAMPLES = {"tic_tac_toe": 384, "rounds": 384, "guess_number": 384}
-NUM_EXAMPLES |= {"mini_hanabi": 128}
-
-
-def wins(game: Any, state: Any) -> list[Any]:
-    """The actions with which the seat to move wins at once."""
-    seat = game.current_player(state)
-    return [
-        action
-        for action in game.legal_actions(state)
-        if game.current_player(after := game.apply(state, action)) == TERMINAL
-        and game.returns(after)[seat] == game.max_return
-    ]
+NUM_EXAMPLES = {
+    "tic_tac_toe": 384,
+    "rounds": 384,
+    "guess_number": 384,
+    "mini_hanabi": 128,
+}
 
 
 def lines_fact(game: Any, state: Any, best: str) -> str:
     """Tic-tac-toe: where a line can be completed; a best action may be another one that wins."""
-    if winning_actions := wins(game, state):
-        return f"{game.action_text(state, winning_actions[0])} wins"
+    if winning := winning_actions(game, state):
+        return f"{game.action_text(state, winning[0])} wins"
     legal = game.legal_actions(state)
     after = (game.apply(state, action) for action in legal)
-    threats = {a for s in after if game.current_player(s) >= 0 for a in wins(game, s)}
+    threats = {
+        a
+        for s in after
+        if game.current_player(s) >= 0
+        for a in winning_actions(game, s)
+    }
     if not threats:
         return "nobody wins now"
     return f"the other wins at {game.action_text(state, min(threats))}"

@@ -404,9 +404,7 @@ def finished(runs: Runs, stage: str) -> str:
         for credit in STAGES[stage].credits
     }
     texts = [
-        f"`{credit}` seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, sorted(seeds)))}"
-        for credit, seeds in ended.items()
-        if seeds
+        f"`{credit}` {seeds_text(seeds)}" for credit, seeds in ended.items() if seeds
     ]
     if not texts:
         return NONE_ENDED

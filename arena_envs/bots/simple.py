@@ -124,14 +124,14 @@ class WinOrBlock:
         if game.information != "perfect" or game.simultaneous:
             raise ValueError(f"want a game of perfect information, got {game!r}")
         legal = game.legal_actions(state)
-        wins = _wins(game, state)
+        wins = winning_actions(game, state)
         if wins:
             return rng.choice(wins)
         safe = [action for action in legal if not _loses(game, state, action)]
         return rng.choice(safe or legal)
 
 
-def _wins(game: AnyGame, state: AnyState) -> Sequence[Any]:
+def winning_actions(game: AnyGame, state: AnyState) -> Sequence[Any]:
     """Actions with which the seat to move wins at once."""
     player = game.current_player(state)
     return [
@@ -148,4 +148,4 @@ def _loses(game: AnyGame, state: AnyState, action: AnyAction) -> bool:
     player = game.current_player(after)
     if player in (CHANCE, TERMINAL, game.current_player(state)):
         return False
-    return bool(_wins(game, after))
+    return bool(winning_actions(game, after))
