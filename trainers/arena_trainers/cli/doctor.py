@@ -61,7 +61,7 @@ class DoctorLine(NamedTuple):
 
     Attributes:
         part: what was looked at, such as `extra train`.
-        state: `ok`; `absent`, which hurts only who needs it; or `broken`.
+        state: `ok`; `absent` or `low`, which hurt only who needs it; or `broken`.
         text: what is there.
         fix: what to do about it; empty where nothing needs to be done.
     """
@@ -82,7 +82,7 @@ def doctor(
 
     The table lists each extra with what it is for, and the GPU, memory, disk and model hub. Its last
     column says how to install or repair a part. The exit status is 1 if an installed part is
-    broken; absent extras are no fault.
+    broken; absent extras and a nearly full disk are no fault.
 
     For example:
 
@@ -241,7 +241,7 @@ def _disk() -> DoctorLine:
     free = shutil.disk_usage(Path.cwd()).free / 2**30
     if free < LITTLE_DISK:
         advice = "free some, or train in a folder of a larger disk"
-        return DoctorLine("disk", "broken", f"{free:.1f} GiB free here", advice)
+        return DoctorLine("disk", "low", f"{free:.1f} GiB free here", advice)
     return DoctorLine("disk", "ok", f"{free:.1f} GiB free here")
 
 
