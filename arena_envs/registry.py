@@ -32,6 +32,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from itertools import pairwise
 from typing import Any, Generic, NoReturn, TypeVar
 
+from arena_envs import yaml_text
 from arena_envs.checks import did_you_mean, install_advice
 from arena_envs.trust import require_operator, require_operator_of_code
 
@@ -172,13 +173,11 @@ def value_of(text: str) -> Any:
                 return kind(text)
             except ValueError:
                 continue
-    import yaml  # importing it takes as long as all of `arena_envs`
-
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
+        return yaml_text.read(text)
+    except ValueError:
         raise ValueError(
-            f"want a value such as 3, true, text or [1, 2], got {text!r}"
+            f"want a value such as 3, true, text or [1, 2], got {text!r:.200}"
         ) from None
 
 

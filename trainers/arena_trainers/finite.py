@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from arena_envs import yaml_text
 from arena_trainers.checkpoint import checkpoints_of, fault, read_manifest
 
 _FILES = ("*.safetensors", "pytorch_model*.bin", "critic.pt")
@@ -73,7 +72,7 @@ def how_to_begin_anew(run: Path) -> str:
 
 def _lower_rate(config: Path) -> list[str]:
     """The option of a command line that makes the learning rate of a run ten times lower."""
-    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    settings = yaml_text.read(config.read_text(encoding="utf-8"))
     option = "learning_rate"
     if "rounds" in settings:
         settings, option = settings["rounds"]["train"], "rounds.train.learning_rate"

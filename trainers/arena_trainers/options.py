@@ -19,8 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from arena_envs import yaml_text
 from arena_envs.checks import check_known, did_you_mean
 from arena_envs.registry import split
 
@@ -394,11 +393,10 @@ def _text_or_file(name: str, key: str, value: Any) -> Any:
 def read_yaml(text: str, source: str) -> Any:
     """The value of a text in YAML; raises ValueError that names the source, such as an option."""
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # such as 2026-99-99
-        reason = " ".join(str(error).split())
+        return yaml_text.read(text)
+    except ValueError as error:
         raise ValueError(
-            f"{source} is not YAML, got {text!r:.80}: {reason}; correct it, or quote the value"
+            f"{source} cannot be read as YAML, got {text!r:.80}: {error}; correct it, or quote the value"
         ) from None
 
 

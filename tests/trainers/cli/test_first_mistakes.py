@@ -121,7 +121,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "train --eval_strategy steps",
             "to measure in training give --evaluate_every 10",
         ),
-        ("train --run_name 2026-99-99", "--run_name is not YAML"),
+        ("train --run_name 2026-99-99", "--run_name cannot be read as YAML"),
         ("train --resume_from_checkpoint true", "give arena train --resume RUN"),
         ("train --use_peft true", "did you mean --lora r=VALUE?"),
         ("train --overwrite_output_dir true", "give another --output-dir"),

@@ -424,7 +424,7 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--resume", "no/such/run"], "want a run folder to resume"),
         (["--credit", "mras"], "did you mean 'mars'"),
         (["--prompt.rules", "perhaps"], "want true or false as rules, got 'perhaps'"),
-        (["--games", "[kuhn_poker"], "--games is not YAML"),
+        (["--games", "[kuhn_poker"], "--games cannot be read as YAML"),
         (["--games", "[]"], "want games as a list of ids or dicts, got []"),
         (["--games", "[3]"], "want a game as id or dict"),
         (["--games", "[{id: kuhn_poker, params: 3}]"], "want params of kuhn_poker"),

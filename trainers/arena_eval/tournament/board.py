@@ -33,10 +33,10 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 import arena_envs
+from arena_envs import yaml_text
 from arena_envs.bots import BOTS
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame, bounds_of
@@ -192,14 +192,14 @@ def load_suite(name: str, *, allow_code: bool = False) -> Suite:
     path = SUITES / f"{name}.yaml" if name in suite_names else Path(name)
     _want(path.is_file(), f"no suite {name!r}; {did_you_mean(name, suite_names)}")
     try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+        entries = yaml_text.read(path.read_text(encoding="utf-8"))
         if name in suite_names:
             return Suite(entries)
         with named_only(allow_code=allow_code):
             return Suite(entries)
     except NotTrusted:
         raise
-    except (*BROKEN, yaml.YAMLError) as error:
+    except BROKEN as error:
         raise ValueError(f"{path} is no suite: {error!r:.300}") from error
 
 

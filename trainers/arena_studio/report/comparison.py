@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-import yaml
-
+from arena_envs import yaml_text
 from arena_studio.report.curves import PLAYER, Chart, Curve, charts_of
 from arena_studio.report.episodes import Recorded
 from arena_studio.report.run_files import RunFiles
@@ -128,15 +127,9 @@ def _settings(config: str) -> Mapping[str, Any] | None:
     if len(config) > MAX_CONFIG:
         return None
     try:
-        # an alias can stand for a value that is exponentially long as text
-        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(config)):
-            return None
-        settings = yaml.safe_load(config)
-        str(
-            settings
-        )  # ValueError: 0xfff..., an integer with too many digits for a text
-    except (ValueError, RecursionError, yaml.YAMLError):
-        return None  # the page shows the text; ValueError: such as the date 2026-99-99
+        settings = yaml_text.read(config)
+    except ValueError:
+        return None  # the page shows the text
     if not isinstance(settings, Mapping):
         return {}
     values: dict[str, Any] = {}

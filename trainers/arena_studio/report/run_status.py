@@ -8,8 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
+from arena_envs import yaml_text
 from arena_envs.checks import is_number
 from arena_studio.report.collapse import CollapseLimits
 from arena_studio.report.run_files import METRICS_FILE, RESULTS_FILE, metric_records
@@ -129,9 +128,9 @@ def _max_steps(config_file: Path, time_ns: int, size: int) -> int | None:
     if size > MAX_CONFIG:
         return None
     try:
-        settings = yaml.safe_load(config_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError):
-        return None  # ValueError: such as the date 2026-99-99
+        settings = yaml_text.read(config_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
     max_steps = settings.get("max_steps") if isinstance(settings, dict) else None
     return max_steps if type(max_steps) is int and 0 < max_steps < MAX_STEPS else None
 

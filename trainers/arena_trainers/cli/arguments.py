@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-import yaml
 
 import arena_envs
-from arena_envs import GameEnv
+from arena_envs import GameEnv, yaml_text
 from arena_envs.registry import split
 from arena_wrappers.policies import check_names_game
 from arena_wrappers.policies.by_name import policies
@@ -174,13 +173,9 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
         if not equals or name == "id":  # `arena_envs.make` has a parameter `id`
             raise ValueError(f"want a parameter as NAME=VALUE, got {param!r}")
         try:
-            values[name] = yaml.safe_load(value)
-        except (
-            yaml.YAMLError,
-            ValueError,
-            RecursionError,
-        ) as error:  # such as 2026-99-99
+            values[name] = yaml_text.read(value)
+        except ValueError as error:
             raise ValueError(
-                f"want YAML as value of {name!r}, got {value!r}"
+                f"want YAML as value of {name!r}, got {value!r:.200}: {error}"
             ) from error
     return values

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
+from arena_envs import yaml_text
 from arena_studio.report.tables import result_tables
 from arena_trainers.lm.models import CARD, are_adapters
 from arena_trainers.runs.folder import CONFIG
@@ -101,7 +102,7 @@ def model_card(source: CardSource, model: str) -> ModelCard:
         model: path from the card's folder to the model's. The commands of the card name it,
             so that they work wherever the folder is. Other paths have their last part only.
     """
-    config = yaml.safe_load((source.folder / CONFIG).read_text(encoding="utf-8"))
+    config = yaml_text.read((source.folder / CONFIG).read_text(encoding="utf-8"))
     folders = {*local_folders(config), *local_folders(source.base.name)}
     recipe = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=math.inf)
     parts = [
