@@ -167,17 +167,20 @@ def value_of(text: str) -> Any:
     >>> value_of("1e-6"), value_of("[4, null]"), value_of("wins")
     (1e-06, [4, None], 'wins')
     """
+    is_short = len(text) <= yaml_text.MAX_DIGITS
     for kind in (int, float):
-        if re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", text.strip(), re.IGNORECASE):
+        if is_short and re.fullmatch(
+            r"[-+]?[\d.]+(e[-+]?\d+)?", text.strip(), re.IGNORECASE
+        ):
             try:
                 return kind(text)
             except ValueError:
                 continue
     try:
         return yaml_text.read(text)
-    except ValueError:
+    except ValueError as error:
         raise ValueError(
-            f"want a value such as 3, true, text or [1, 2], got {text!r:.200}"
+            f"want a value such as 3, true, text or [1, 2], got {text!r:.200}: {error}"
         ) from None
 
 

@@ -434,12 +434,16 @@ def of_models(folder: Path) -> None:
     from arena_trainers.lm import models
     from arena_trainers.lm.prompt_file import read_prompt_file
     from arena_trainers.runs.checks.preflight import _sizes_of
+    from arena_trainers.runs.results.base_model import base_model
 
     prompt = {"reply_format": "bare", "persona": "", "system": "a", "language": "en"}
     prompt |= {"temperature": 1.0, "chat_template_kwargs": {"a": "b"}}
     for mutant in mutants(prompt):
         (folder / "arena_prompt.json").write_text(json.dumps(mutant))
         tried(read_prompt_file, folder)
+    for mutant in mutants({"license": "mit", "base_model": "a", "tags": ["b"]}):
+        (folder / "README.md").write_text(f"---\n{yaml.safe_dump(mutant)}---\n")
+        tried(base_model, str(folder), folder)
     config = {"architectures": ["a"], "model_type": "b", "hidden_size": 8}
     (folder / "model.safetensors").touch()
     for mutant in mutants(config):

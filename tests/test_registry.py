@@ -117,6 +117,9 @@ def test_values_are_yaml_with_all_numbers():
     given = ["1", "-2.5", "1e-6", ".5", "true", "null", "{a: [1]}", "text"]
     found = [1, -2.5, 1e-6, 0.5, True, None, {"a": [1]}, "text"]
     assert list(map(value_of, given)) == found
+    for text, reason in (("2026-99-99", "month must be"), (4_000 * "9", "digits")):
+        with pytest.raises(ValueError, match=f"want a value such as.*{reason}"):
+            value_of(text)
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)

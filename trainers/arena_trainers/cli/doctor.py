@@ -61,7 +61,8 @@ class DoctorLine(NamedTuple):
 
     Attributes:
         part: what was looked at, such as `extra train`.
-        state: `ok`; `absent` or `low`, which hurt only who needs it; or `broken`.
+        state: `ok`; `absent`, which hurts only who needs it; `low`, a nearly full disk; or
+            `broken`, the only fault.
         text: what is there.
         fix: what to do about it; empty where nothing needs to be done.
     """

@@ -1,6 +1,7 @@
 """Writes an adapter merged into its model, and checks that the merged model plays alike."""
 
 import json
+import math
 import random
 import shutil
 import warnings
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from arena_envs import make_game
 from arena_envs.game import random_states
 from arena_trainers.finite import check_finite_weights
 from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
+from arena_trainers.lm.card_file import read_card
 from arena_trainers.lm.models import ADAPTER, CARD, adapter_base, model_folder
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_wrappers import PromptOptions
@@ -166,9 +169,10 @@ def _unmergeable_options(source: Path) -> str:
 
 def _copy_card(source: Path, target: Path) -> None:
     """Copies a model card, which then says that the model is a whole one."""
-    from huggingface_hub import ModelCard
-
-    card: Any = ModelCard.load(source, ignore_metadata_errors=True)
-    card.data.library_name = "transformers"
-    card.data.tags = [tag for tag in card.data.tags or () if tag != "lora"]
-    card.save(target)
+    stated, text = read_card(source)
+    tags = stated.get("tags")
+    if isinstance(tags, list):
+        tags = [tag for tag in tags if tag != "lora"]
+    stated = {**stated, "library_name": "transformers", "tags": tags or []}
+    front = yaml.safe_dump(stated, sort_keys=False, allow_unicode=True, width=math.inf)
+    target.write_text(f"---\n{front}---\n{text}", encoding="utf-8")

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-from huggingface_hub import ModelCard
-
 from arena_trainers.lm import smollm2
+from arena_trainers.lm.card_file import read_card
 from arena_trainers.lm.models import CARD
 
 _LICENCE_KEYS = ("license", "license_name", "license_link")  # the hub's keys
@@ -41,7 +39,7 @@ def base_model(name: str, folder: Path | None) -> BaseModel:
         return BaseModel(name, None, {})
     if name == smollm2.NAME:
         return BaseModel(name, smollm2.HUB_ID, {"license": smollm2.LICENCE})
-    stated = front_matter(folder / CARD)
+    stated, _ = read_card(folder / CARD)
     licence = {
         key: value for key in _LICENCE_KEYS if isinstance(value := stated.get(key), str)
     }
@@ -50,15 +48,3 @@ def base_model(name: str, folder: Path | None) -> BaseModel:
     hub_id: object = stated.get("base_model") if Path(name).is_dir() else name
     is_id = isinstance(hub_id, str) and not Path(hub_id).is_absolute()
     return BaseModel(name, str(hub_id) if is_id else None, licence)
-
-
-def front_matter(card: Path) -> Mapping[str, object]:
-    """The YAML front matter of a model card; empty if it is missing or broken."""
-    if not card.is_file():
-        return {}
-    try:
-        model_card = ModelCard.load(card, ignore_metadata_errors=True)
-    except (ValueError, yaml.YAMLError):  # somebody else's file
-        return {}
-    stated: Mapping[str, object] = model_card.data.to_dict()
-    return stated

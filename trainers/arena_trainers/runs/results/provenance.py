@@ -24,7 +24,7 @@ RESOLVED_OPTIONS = ("seed", "bf16", "max_completion_length")
 
 
 class _WithoutAliases(yaml.SafeDumper):
-    """Writes a value in full wherever it stands: readers refuse the aliases of YAML."""
+    """Writes a value in full wherever it stands, without aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
