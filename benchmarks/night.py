@@ -85,6 +85,7 @@ ORDER = [
     ("mixed", DEFAULT, 0),
     *(("reasoned", credit, seed) for seed in range(3) for credit in (DEFAULT, GRPO)),
     ("reasoned", "mars", 0),
+    *(("longer", credit, seed) for seed in range(3) for credit in (DEFAULT, GRPO)),
 ]
 PACKAGES = ("torch", "transformers", "trl", "peft", "numpy")
 # of each step, where the trainer logged it
@@ -120,11 +121,13 @@ def made_with() -> dict[str, Any]:
         "reasons": [*reasons.REASONS],
         "least_gap": reasons.LEAST_GAP,
     }
-    starts = {START: model, REASONED_START: reasoned}
-    settings: dict[str, Any] = {BLIND: {}, **starts}
+    settings: dict[str, Any] = {BLIND: {}, START: model, REASONED_START: reasoned}
     for name, stage in STAGES.items():
-        options = {**SHARED, **stage.options}
-        settings[name] = {**starts[stage.start], "options": options}
+        options, before = {**SHARED, **stage.options}, settings[stage.start]
+        if stage.start in STAGES:
+            settings[name] = {"after": before, "options": options}
+        else:
+            settings[name] = {**before, "options": options}
     games = {game: facts.facts for game, facts in MEASURED.items()}
     variants: dict[str, Any] = {**games}
     for stage in STAGES.values():
@@ -142,7 +145,7 @@ def tasks() -> list[Task]:
     cells.append((START, "kuhn_poker", 0))
     for name, credit, seed in ORDER:
         stage = STAGES[name]
-        if len(stage.measured) > 1:
+        if len(stage.measured) > 1 and stage.start not in STAGES:
             cells += [(stage.start, game, seed) for game in TRAINED]
         trained = [game for game in stage.measured if game in TRAINED]
         cells.append((name, f"{credit} {CURVE}", seed))

@@ -246,7 +246,10 @@ def run(place: Place, stage: str, credit: str, seed: int) -> Path:
     setting = STAGES[stage]
     options = options_of(place, stage, credit, seed)
     measures = kuhn_measures if setting.start == START else reasons.logged_measures
-    start_folder = start(place, setting.start)
+    if setting.start in STAGES:
+        start_folder = run(place, setting.start, credit, seed)
+    else:
+        start_folder = start(place, setting.start)
     return learn(place, name, options, start_folder, setting.every, measures)
 
 

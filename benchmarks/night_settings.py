@@ -2,11 +2,12 @@
 
 A pretrained model imitates replies (`start`: random legal play; `reasoned_start`: true reasons before
 the action, see `game_reasons`), and then learns by self-play with one credit estimator. Stages:
-`kuhn` is the setting of prime-rl, Kuhn poker alone in 20 steps; `mixed` is five games in 150 steps, and
-`reasoned` the same games with reasons. The adapter of a run is that of its start, trained on.
+`kuhn` is the setting of prime-rl, Kuhn poker alone in 20 steps; `mixed` is five games in 150 steps,
+`reasoned` the same games with reasons, and `longer` goes on from each run of `reasoned`. The adapter
+of a run is that of its start, trained on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from arena_wrappers import PromptOptions
@@ -146,7 +147,8 @@ class Stage:
         credits: estimators that are compared.
         every: steps between measures of Kuhn poker's NashConv.
         measured: keys of `MEASURED`, of each run.
-        start: the name of its start.
+        start: the name of its start; or the stage from whose run of the same credit and seed it
+            goes on.
     """
 
     title: str
@@ -224,6 +226,16 @@ STAGES = {
         REASONED_START,
     ),
 }
+# 4,800 episodes with those before. The learning rate and the KL term begin anew.
+STAGES["longer"] = replace(
+    STAGES["reasoned"],
+    title="five games with reasons, 22 more steps",
+    options={**STAGES["reasoned"].options, "max_steps": 22, "save_steps": 11},
+    credits=(DEFAULT, GRPO),
+    every=11,
+    measured=tuple(TRAINED),
+    start="reasoned",
+)
 
 # Written before the runs of a stage. The number is the least change of the mean over seeds that counts.
 EXPECTED_WITHOUT_REASONS: dict[str, tuple[str, float, str]] = {
@@ -263,6 +275,15 @@ EXPECTED: dict[str, tuple[str, float, str]] = {
     "solo": ("no change", 0.05, "never trained"),
     "vote": ("no change", 0.05, "never trained"),
     "debate": ("no change", 0.05, "never trained"),
+}
+
+# Changes in the 22 steps of `longer`, by what is measured.
+EXPECTED_LONGER: dict[str, tuple[str, float, str]] = {
+    "nash_conv": ("lower", 0.05, "it fell to the end of the first 28 steps"),
+    "rounds": ("higher", 0.2, "it rose to the end of the first 28 steps"),
+    "guess_number": ("no change", 0.1, "guessing alone did not rise in 13 steps of 64"),
+    "tic_tac_toe": ("no change", 0.15, "one episode in thirty"),
+    "mini_hanabi": ("higher", 0.2, "it rose by 0.5, and by 0.6 with `episode`"),
 }
 
 # Between credits; each was written before the runs of its stage.
