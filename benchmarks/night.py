@@ -84,7 +84,7 @@ ORDER = [
     *(("kuhn", credit, seed) for seed in range(3) for credit in ("rae", GRPO, DEFAULT)),
     ("mixed", DEFAULT, 0),
     *(("reasoned", credit, seed) for seed in range(3) for credit in (DEFAULT, GRPO)),
-    ("reasoned", "mars", 0),
+    *(("reasoned", "mars", seed) for seed in range(3)),
     *(("longer", credit, seed) for seed in range(3) for credit in (DEFAULT, GRPO)),
 ]
 PACKAGES = ("torch", "transformers", "trl", "peft", "numpy")

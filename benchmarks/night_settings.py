@@ -3,8 +3,8 @@
 A pretrained model imitates replies (`start`: random legal play; `reasoned_start`: true reasons before
 the action, see `game_reasons`), and then learns by self-play with one credit estimator. Stages:
 `kuhn` is the setting of prime-rl, Kuhn poker alone in 20 steps; `mixed` is five games in 150 steps,
-`reasoned` the same games with reasons, and `longer` goes on from each run of `reasoned`. The adapter
-of a run is that of its start, trained on.
+`reasoned` the same games with reasons, and `longer` goes on from its runs with the default and `episode`.
+The adapter of a run is that of its start, trained on.
 """
 
 from dataclasses import dataclass, replace
@@ -226,7 +226,7 @@ STAGES = {
         REASONED_START,
     ),
 }
-# 4,800 episodes with those before. The learning rate and the KL term begin anew.
+# 4,800 episodes with those before. Learning rate, optimizer and KL term begin anew.
 STAGES["longer"] = replace(
     STAGES["reasoned"],
     title="five games with reasons, 22 more steps",
@@ -277,13 +277,25 @@ EXPECTED: dict[str, tuple[str, float, str]] = {
     "debate": ("no change", 0.05, "never trained"),
 }
 
-# Changes in the 22 steps of `longer`, by what is measured.
-EXPECTED_LONGER: dict[str, tuple[str, float, str]] = {
-    "nash_conv": ("lower", 0.05, "it fell to the end of the first 28 steps"),
-    "rounds": ("higher", 0.2, "it rose to the end of the first 28 steps"),
-    "guess_number": ("no change", 0.1, "guessing alone did not rise in 13 steps of 64"),
-    "tic_tac_toe": ("no change", 0.15, "one episode in thirty"),
-    "mini_hanabi": ("higher", 0.2, "it rose by 0.5, and by 0.6 with `episode`"),
+# Changes in the 22 steps of `longer`, by game and measure.
+EXPECTED_LONGER: dict[tuple[str, str], tuple[str, float, str]] = {
+    ("kuhn_poker", "nash_conv"): (
+        "lower",
+        0.05,
+        "it fell to the end of the first 28 steps",
+    ),
+    ("rounds", "return"): ("higher", 0.2, "it rose to the end of the first 28 steps"),
+    ("guess_number", "return"): (
+        "no change",
+        0.1,
+        "guessing alone did not rise in 13 steps of 64",
+    ),
+    ("tic_tac_toe", "return"): ("no change", 0.15, "one episode in thirty"),
+    ("mini_hanabi", "return"): (
+        "higher",
+        0.2,
+        "it rose by 0.5, and by 0.6 with `episode`",
+    ),
 }
 
 # Between credits; each was written before the runs of its stage.

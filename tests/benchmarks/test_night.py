@@ -3,6 +3,7 @@
 import json
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
@@ -85,6 +86,52 @@ def test_a_game_is_better_if_it_is_above_start_and_blind_policies_by_its_interva
     runs["reasoned_start"]["rounds"] = returns(1.4, 1.7, 1.6)
     (text,) = night_page.improvement_verdict(runs)
     assert text.endswith("in 0 of 1 trained games.")
+
+
+def test_further_steps_are_compared_with_the_first_of_the_same_seeds():
+    assert night_page.longer_texts({}) == []
+    runs = {
+        "reasoned_start": {"rounds": returns(1.0, 1.2, 9.0)},
+        "reasoned": {"control_variates rounds": returns(3.0, 3.2, 9.0)},
+        "longer": {
+            "control_variates curve": {0: {}, 1: {}},
+            "control_variates rounds": returns(3.3, 3.6),
+        },
+    }
+    table = night_page.longer_texts(runs)[-1]
+    (row,) = [line for line in table.splitlines() if line.startswith("| Rounds")]
+    assert (
+        "| 3.100 ± 1.271 | 3.450 ± 1.906 | +0.350 ± 0.635 | **+2.350 ± 0.635** |" in row
+    )
+    assert row.endswith("| yes |")
+    assert table.count("| yes |") == 1  # of the measured row alone
+    assert "| no |" not in table
+
+
+def test_a_stage_that_goes_on_starts_from_the_run_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(night_runs, "COMMITTED", tmp_path / "committed")
+    monkeypatch.setattr(night_runs, "model_folder", Path)
+    starts = []
+
+    def record(place, name, options, start_folder, every, measures):
+        starts.append((name, start_folder))
+
+    monkeypatch.setattr(night_runs, "learn", record)
+    before = tmp_path / "reasoned-episode-1" / "adapter"
+    before.mkdir(parents=True)
+    (before / night_runs.ADAPTER).write_text("{}")
+    night_runs.run(night_runs.Place(tmp_path, str(tmp_path)), "longer", "episode", 1)
+    assert starts == [("longer-episode-1", before)]
+
+
+def test_further_steps_measure_trained_games_and_no_start_of_their_own():
+    tasks = night.tasks()
+    games = {variant.split()[1] for stage, variant, _ in tasks if stage == "longer"}
+    assert games == {"curve", *TRAINED}
+    assert {stage for stage, _, _ in tasks} == {
+        *("blind", "start", "reasoned_start", "kuhn", "mixed", "reasoned", "longer")
+    }
+    assert not [v for stage, v, _ in tasks if stage == "reasoned" and v in TRAINED]
 
 
 def test_one_process_holds_a_folder_of_runs(tmp_path):
