@@ -280,13 +280,13 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {numbers}"
 
 
-def improvement_verdict(runs: Runs) -> list[str]:
+def improvement_verdict(runs: Runs, stage: str = FIVE) -> list[str]:
     """In which trained games the default is better than the start, random play and the first action."""
     better: list[str] = []
     num_measured = 0
     for game in TRAINED:
         key = return_key(game)
-        after = values(runs, FIVE, f"{DEFAULT} {game}", key)
+        after = values(runs, stage, f"{DEFAULT} {game}", key)
         start = start_values(runs, game, [*after], key)
         blind = blind_policies(runs, game)
         if len(start) < 2 or not {"uniform", "first"} <= {*blind}:
@@ -306,25 +306,43 @@ def improvement_verdict(runs: Runs) -> list[str]:
     ]
 
 
-def between_credits(runs: Runs) -> str:
-    """The default less each other credit in the trained games, and what was expected."""
-    sentences = [f"Expected of the credits: {EXPECTED_CREDITS[FIVE]}"]
+def between_credits(runs: Runs, stage: str = FIVE) -> list[str]:
+    """The default less each other credit in the trained games."""
+    sentences = []
     measures = [(MEASURED[game].title, game, return_key(game)) for game in TRAINED]
     measures.append(
         ("NashConv of Kuhn poker (lower is better)", "kuhn_poker", "nash_conv")
     )
-    for credit in STAGES[FIVE].credits:
+    for credit in STAGES[stage].credits:
         differences = []
         for title, game, key in measures:
-            default = values(runs, FIVE, f"{DEFAULT} {game}", key)
-            other = values(runs, FIVE, f"{credit} {game}", key)
+            default = values(runs, stage, f"{DEFAULT} {game}", key)
+            other = values(runs, stage, f"{credit} {game}", key)
             text = difference_text(default, other)
             if text != "-":
                 differences.append(f"{title} {text}")
         if differences and credit != DEFAULT:
             pairs = "; ".join(differences)
             sentences.append(f"`{DEFAULT}` less `{credit}`, paired by seed: {pairs}.")
-    return "\n".join(sentences)
+    return sentences
+
+
+def on_the_way(runs: Runs, steps: int) -> str:
+    """NashConv in the middle of the further steps.
+
+    Args:
+        runs: the cells.
+        steps: before the further ones.
+    """
+    texts = []
+    for credit in STAGES[LONGER].credits:
+        curves = nash_conv_curves(runs, LONGER, credit)
+        middle = {seed: curve[STAGES[LONGER].every] for seed, curve in curves.items()}
+        texts.append(f"{mean_text(middle)} with `{credit}`")
+    return (
+        f"After {steps + STAGES[LONGER].every} steps NashConv of Kuhn poker was "
+        f"{' and '.join(texts)}."
+    )
 
 
 def expected_text(expected: tuple[str, float, str]) -> str:
@@ -401,6 +419,8 @@ def longer_texts(runs: Runs) -> list[str]:
         f"are those of the first {steps[0]} steps. {finished(runs, LONGER)} *Expected* is of the default's change; it was written after\n"
         f"the first {steps[0]} steps and before these.",
         table([*heads, "expected", "came"], longer_rows(runs)).strip(),
+        *improvement_verdict(runs, LONGER),
+        "\n".join([on_the_way(runs, steps[0]), *between_credits(runs, LONGER)]),
     ]
 
 
@@ -686,7 +706,12 @@ def page(runs: Runs, others: Sequence[str] = ()) -> str:
         five_table(runs),
         *improvement_verdict(runs),
         *habit_verdict(runs),
-        between_credits(runs),
+        "\n".join(
+            [
+                f"Expected of the credits: {EXPECTED_CREDITS[FIVE]}",
+                *between_credits(runs),
+            ]
+        ),
         *after_tables(runs),
         *longer_texts(runs),
         *others,
@@ -697,7 +722,7 @@ def page(runs: Runs, others: Sequence[str] = ()) -> str:
         "Imitation, which the table leaves out, took 119 CPU seconds, and 366 with reasons (each once). Other work on the machine makes CPU seconds\n"
         "more, not fewer. This command measures one cell again:",
         "<!-- run: no, trains first where no adapter is committed -->\n"
-        '```sh\npython benchmarks/night.py --again "reasoned/control_variates rounds/0"\n```',
+        '```sh\npython benchmarks/night.py --again "longer/control_variates rounds/0"\n```',
         "## A model of 1.1 million parameters",
         "After self-play on three games, the model of the recipe `marshal-small` was better than its start in\n"
         "tic-tac-toe, Kuhn poker, Mini Hanabi and Simple Hanabi. It was better than always taking the first action in\n"

@@ -94,11 +94,12 @@ def test_further_steps_are_compared_with_the_first_of_the_same_seeds():
         "reasoned_start": {"rounds": returns(1.0, 1.2, 9.0)},
         "reasoned": {"control_variates rounds": returns(3.0, 3.2, 9.0)},
         "longer": {
-            "control_variates curve": {0: {}, 1: {}},
+            "control_variates curve": {s: {"nash_conv": {"11": 0.5}} for s in (0, 1)},
             "control_variates rounds": returns(3.3, 3.6),
         },
     }
-    table = night_page.longer_texts(runs)[-1]
+    *_, table, credits = night_page.longer_texts(runs)
+    assert credits.startswith("After 39 steps NashConv of Kuhn poker was 0.500")
     (row,) = [line for line in table.splitlines() if line.startswith("| Rounds")]
     assert (
         "| 3.100 ± 1.271 | 3.450 ± 1.906 | +0.350 ± 0.635 | **+2.350 ± 0.635** |" in row
