@@ -123,11 +123,11 @@ def made_with() -> dict[str, Any]:
     }
     settings: dict[str, Any] = {BLIND: {}, START: model, REASONED_START: reasoned}
     for name, stage in STAGES.items():
-        options, before = {**SHARED, **stage.options}, settings[stage.start]
-        if stage.start in STAGES:
-            settings[name] = {"after": before, "options": options}
+        options = {**SHARED, **stage.options}
+        if stage.after is None:
+            settings[name] = {**settings[stage.start], "options": options}
         else:
-            settings[name] = {**before, "options": options}
+            settings[name] = {"after": settings[stage.after], "options": options}
     games = {game: facts.facts for game, facts in MEASURED.items()}
     variants: dict[str, Any] = {**games}
     for stage in STAGES.values():
@@ -145,7 +145,7 @@ def tasks() -> list[Task]:
     cells.append((START, "kuhn_poker", 0))
     for name, credit, seed in ORDER:
         stage = STAGES[name]
-        if len(stage.measured) > 1 and stage.start not in STAGES:
+        if len(stage.measured) > 1:
             cells += [(stage.start, game, seed) for game in TRAINED]
         trained = [game for game in stage.measured if game in TRAINED]
         cells.append((name, f"{credit} {CURVE}", seed))

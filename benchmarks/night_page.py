@@ -26,7 +26,8 @@ from night_settings import (
     Stage,
 )
 
-FIVE, LONGER = "reasoned", "longer"  # the stages of the section on five games
+FIVE = "reasoned"  # the stage of the section on five games
+LONGER = "longer"  # and of its further steps
 PICTURES = {"kuhn": "self-play-kuhn.png", FIVE: "self-play-five.png"}
 REPOSITORY = "https://github.com/arena-envs/arena-envs/blob/main"
 UNIFORM_NASH_CONV = 11 / 12  # of Kuhn poker, by hand
@@ -300,8 +301,11 @@ def improvement_verdict(runs: Runs, stage: str = FIVE) -> list[str]:
             better.append(MEASURED[game].title)
     if not num_measured:
         return []
+    steps = STAGES[stage].options["max_steps"]
+    if after := STAGES[stage].after:
+        steps += STAGES[after].options["max_steps"]
     return [
-        f"With `{DEFAULT}` the return is above that of the start, of random play and of the first legal action, each by\n"
+        f"After {steps} steps with `{DEFAULT}` the return is above that of the start, of random play and of the first legal action, each by\n"
         f"its 95 % interval over seeds, in {len(better)} of {num_measured} trained games{': ' if better else ''}{', '.join(better)}."
     ]
 
@@ -314,34 +318,39 @@ def between_credits(runs: Runs, stage: str = FIVE) -> list[str]:
         ("NashConv of Kuhn poker (lower is better)", "kuhn_poker", "nash_conv")
     )
     for credit in STAGES[stage].credits:
+        if credit == DEFAULT:
+            continue
         differences = []
         for title, game, key in measures:
             default = values(runs, stage, f"{DEFAULT} {game}", key)
             other = values(runs, stage, f"{credit} {game}", key)
-            text = difference_text(default, other)
-            if text != "-":
-                differences.append(f"{title} {text}")
-        if differences and credit != DEFAULT:
+            if {*default} & {*other}:
+                differences.append(f"{title} {difference_text(default, other)}")
+        if differences:
             pairs = "; ".join(differences)
             sentences.append(f"`{DEFAULT}` less `{credit}`, paired by seed: {pairs}.")
     return sentences
 
 
-def on_the_way(runs: Runs, steps: int) -> str:
+def middle_nash_conv_text(runs: Runs, num_steps: int) -> str:
     """NashConv in the middle of the further steps.
 
     Args:
         runs: the cells.
-        steps: before the further ones.
+        num_steps: of the stage before.
     """
+    middle = STAGES[LONGER].every
     texts = []
     for credit in STAGES[LONGER].credits:
         curves = nash_conv_curves(runs, LONGER, credit)
-        middle = {seed: curve[STAGES[LONGER].every] for seed, curve in curves.items()}
-        texts.append(f"{mean_text(middle)} with `{credit}`")
+        found = {seed: curve[middle] for seed, curve in curves.items()}
+        texts.append(f"{mean_text(found)} with `{credit}`")
+    ends = values(runs, LONGER, f"{DEFAULT} kuhn_poker", "nash_conv")
+    by_seed = ", ".join(f"{value:.3f}" for value in ends.values()) or "-"
     return (
-        f"After {steps + STAGES[LONGER].every} steps NashConv of Kuhn poker was "
-        f"{' and '.join(texts)}."
+        f"NashConv of Kuhn poker was also logged after {num_steps + middle} steps, from the weights before they are rounded to bfloat16:\n"
+        f"{', '.join(texts)}. The end of the runs was fixed before, so the result is that of the table;\n"
+        f"by seed it is {by_seed} with `{DEFAULT}`."
     )
 
 
@@ -376,51 +385,72 @@ def agrees_text(runs: Runs, game: str) -> str:
     return "yes" if agrees(EXPECTED[game], change) else "no"
 
 
+# By game and measure.
+LONGER_MEASURES = {
+    ("kuhn_poker", "nash_conv"): "Kuhn poker, NashConv",
+    ("kuhn_poker", "exact_return"): "Kuhn poker, return",
+    ("rounds", "return"): MEASURED["rounds"].title,
+    ("guess_number", "return"): MEASURED["guess_number"].title,
+    ("tic_tac_toe", "return"): MEASURED["tic_tac_toe"].title,
+    ("mini_hanabi", "return"): MEASURED["mini_hanabi"].title,
+    ("mini_hanabi", "legal"): "Mini Hanabi, legal replies",
+}
+
+
 def longer_rows(runs: Runs) -> list[list[str]]:
     """What was measured after the first steps of five games and after all, and what was expected."""
     rows = []
-    for (game, key), expected in EXPECTED_LONGER.items():
-        title = MEASURED[game].title
-        row = [title if key == "return" else f"{title}, NashConv"]
-        changes: dict[str, dict[int, float]] = {}
+    for (game, key), title in LONGER_MEASURES.items():
+        row = [title]
         for credit in STAGES[LONGER].credits:
-            first = values(runs, FIVE, f"{credit} {game}", key)
-            last = values(runs, LONGER, f"{credit} {game}", key)
-            first = {seed: first[seed] for seed in last if seed in first}
-            row += [mean_text(first), mean_text(last), difference_text(last, first)]
-            changes[credit] = {seed: last[seed] - first[seed] for seed in first}
-            if credit == DEFAULT:
-                start = start_values(runs, game, [*last], key)
-                row.append(difference_text(last, start))
-        came = "-"
-        if of_default := changes[DEFAULT].values():
-            came = "yes" if agrees(expected, fmean(of_default)) else "no"
-        rows.append([*row, expected_text(expected), came])
+            after = values(runs, LONGER, f"{credit} {game}", key)
+            before = values(runs, FIVE, f"{credit} {game}", key)
+            before = {seed: before[seed] for seed in after if seed in before}
+            start = start_values(runs, game, [*after], key)
+            row += [mean_text(before), mean_text(after)]
+            row += [difference_text(after, before), difference_text(after, start)]
+        rows.append([*row, *longer_verdict(runs, game, key)])
     return rows
+
+
+def longer_verdict(runs: Runs, game: str, key: str) -> tuple[str, str]:
+    """What was expected of the default's change, and whether it came."""
+    expected = EXPECTED_LONGER.get((game, key))
+    if expected is None:
+        return "-", "-"
+    after = values(runs, LONGER, f"{DEFAULT} {game}", key)
+    before = values(runs, FIVE, f"{DEFAULT} {game}", key)
+    changes = [after[seed] - before[seed] for seed in after if seed in before]
+    if not changes:
+        return expected_text(expected), "-"
+    return expected_text(expected), "yes" if agrees(expected, fmean(changes)) else "no"
 
 
 def longer_texts(runs: Runs) -> list[str]:
     """The section on further steps of five games; nothing before a run has ended."""
     if not has_curves(runs, LONGER):
         return []
-    first, more = (STAGES[stage].options for stage in (FIVE, LONGER))
-    steps = [first["max_steps"], first["max_steps"] + more["max_steps"]]
+    options = STAGES[LONGER].options
+    num_first: int = STAGES[FIVE].options["max_steps"]
+    num_all: int = num_first + options["max_steps"]
     heads = ["measure"]
     for credit in STAGES[LONGER].credits:
-        heads += [f"`{credit}`, {n} steps" for n in steps]
-        heads.append(f"`{credit}`, change")
-        if credit == DEFAULT:
-            heads.append("change since the start")
+        heads += [f"`{credit}`, {n} steps" for n in (num_first, num_all)]
+        heads += ["change", "since the start"]
     return [
         "### Further steps",
-        f"Runs of `{DEFAULT}` and `{GRPO}` go on for {more['max_steps']} steps, to {steps[1] * more['episodes_per_step']:,} episodes a seed. The learning rate rises to\n"
-        f"{more['learning_rate']:g} again and falls to 0, the optimizer begins anew, and the KL term is to the model after {steps[0]} steps. So this is not one run of\n"
-        f"{steps[1]} steps. Each run has its own model to begin with, so intervals include how these differ. The seeds, and with them the first deals,\n"
-        f"are those of the first {steps[0]} steps. {finished(runs, LONGER)} *Expected* is of the default's change; it was written after\n"
-        f"the first {steps[0]} steps and before these.",
+        f"Runs of `{DEFAULT}` and `{GRPO}` go on for {options['max_steps']} steps, to {num_all * options['episodes_per_step']:,} episodes a seed. The learning rate rises to\n"
+        f"{options['learning_rate']:g} again and falls to 0, the optimizer begins anew, and the KL term is to the model after {num_first} steps. So this is not one run of\n"
+        f"{num_all} steps. The starts are drawn anew; a fifth of them were also among those of the first {num_first} steps. All these models come from one\n"
+        f"imitated start, so no interval includes how starts differ. {finished(runs, LONGER)}",
+        f"The further steps were added when the results of the first {num_first} were known. *Expected* is of the default's change, and was written before\n"
+        "them. It *came* if the mean over seeds did, even where the interval includes 0. Bold cells are not corrected for the number of intervals.\n"
+        "`mars` did not go on, and games never trained were not measured again.",
         table([*heads, "expected", "came"], longer_rows(runs)).strip(),
         *improvement_verdict(runs, LONGER),
-        "\n".join([on_the_way(runs, steps[0]), *between_credits(runs, LONGER)]),
+        "\n".join(
+            [middle_nash_conv_text(runs, num_first), *between_credits(runs, LONGER)]
+        ),
     ]
 
 
@@ -685,7 +715,7 @@ def page(runs: Runs, others: Sequence[str] = ()) -> str:
         "Written by\n`python benchmarks/night.py` from `self-play-night.json`. The command stops at a "
         "checkpoint after `--hours`; repeat it to\ngo on.",
         "± is half the 95 % interval over seeds (Student's t; wide, as three seeds leave two degrees of freedom).\nAll runs of a section share one start, so intervals do not include how starts differ; ± of a start is over deals. "
-        "Differences are paired by seed, with the same\ndeals before and after. **Bold**: the interval excludes 0. A seed has "
+        "Differences are paired by seed, with the same\ndeals before and after. **Bold**: the interval excludes 0, without a correction for the number of intervals. A seed has "
         f"{deals[0]} to {deals[-1]} deals for each game and seat; luck is\ntaken out where this narrows the "
         "interval. Without reasons, returns of small games are exact sums if at most 1 % of replies are not legal.",
         PARTS[0],
@@ -719,7 +749,7 @@ def page(runs: Runs, others: Sequence[str] = ()) -> str:
         FAILED + without_reasons(runs) + other_names(runs),
         PARTS[3],
         cost_lines(runs),
-        "Imitation, which the table leaves out, took 119 CPU seconds, and 366 with reasons (each once). Other work on the machine makes CPU seconds\n"
+        "The table leaves out measures of starts, and imitation, which took 119 CPU seconds, and 366 with reasons (each once). Other work on the machine makes CPU seconds\n"
         "more, not fewer. This command measures one cell again:",
         "<!-- run: no, trains first where no adapter is committed -->\n"
         '```sh\npython benchmarks/night.py --again "longer/control_variates rounds/0"\n```',
@@ -738,7 +768,8 @@ FIVE_TEXT = (
     "70 % of the imitated actions are random, the others best. So the start can be better than random play: exact\n"
     "imitation would return 1.9 in rounds. The column *change* alone is due to self-play. 41 % of the episodes are rounds,\n"
     "33 % Kuhn poker, 21 % guessing, 3 % tic-tac-toe (against itself, random play, and a tree search of 10 simulations) and 2 % Hanabi.\n"
-    f"Credits: `{DEFAULT}`, our default, `{GRPO}` (GRPO) and `mars`."
+    f"Credits: `{DEFAULT}`, our default, `{GRPO}` (GRPO) and `mars`. `mars` was planned for one seed, and nothing\n"
+    "was expected of it; seeds 1 and 2 were added after the result of seed 0."
 )
 RETURNS_TEXT = (
     "Returns are means over seats against random play; in Hanabi, rounds, guessing and questions the model plays all\n"
@@ -779,8 +810,9 @@ Numbers of pilots are of one seed each, and not in `self-play-night.json`.
   4e-4 to 1e-3 the policy bet in 71 to 91 % of its cases after five to ten steps (pilots). Rounds alone rose from 1.5 to 3.2 in twelve
   steps of 64 episodes, each of 14 to 20 CPU seconds. NashConv of Kuhn poker, which was not trained, was 0.573 at the start, 0.522 after ten
   steps and 0.533 after fifteen. So rounds have the largest weight above.
-- **Three of the five games with reasons.** In rounds the reason names the right answer in 54 % of replies before self-play and in 86 % after, and
+- **Three of the five games with reasons, after 28 steps.** In rounds the reason names the right answer in 54 % of replies before self-play and in 86 % after, and
   the action follows it in 55 % and 93 % (default, seed 0, 40 episodes of each game, measured once). In guessing half of the reasons have the right
   range before and after, and 27 % and 41 % of the actions follow. In tic-tac-toe 47 % and 41 % of the reasons name a best square, and 41 % and
-  53 % of the actions follow. Guessing alone did not rise, either, in 16 steps of 64 episodes (pilot: 0.34 ± 0.12 over deals). Guessing and tic-tac-toe pay once, at the end; tic-tac-toe and Hanabi have few episodes, as these take much time; and a
-  reply in twelve to sixteen is not legal there, which ends tic-tac-toe with a loss."""
+  53 % of the actions follow. Guessing alone did not rise, either: 0.33 before and 0.34 ± 0.12 (over deals) after 16 steps of 64 episodes (pilot). Guessing and tic-tac-toe pay once, at the end; tic-tac-toe and Hanabi have few episodes, as these take much time; and a
+  reply in twelve to sixteen is not legal there, which ends tic-tac-toe with a loss. Mini Hanabi rose in the further steps,
+  above random play and not above the first legal action. More of its replies were legal then; how much of the gain this is was not measured."""

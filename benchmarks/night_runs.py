@@ -246,11 +246,15 @@ def run(place: Place, stage: str, credit: str, seed: int) -> Path:
     setting = STAGES[stage]
     options = options_of(place, stage, credit, seed)
     measures = kuhn_measures if setting.start == START else reasons.logged_measures
-    if setting.start in STAGES:
-        start_folder = run(place, setting.start, credit, seed)
-    else:
-        start_folder = start(place, setting.start)
+    start_folder = start_folder_of(place, stage, credit, seed)
     return learn(place, name, options, start_folder, setting.every, measures)
+
+
+def start_folder_of(place: Place, stage: str, credit: str, seed: int) -> Path:
+    """The adapter that a run trains on: its start, or that of the run it goes on from."""
+    if after := STAGES[stage].after:
+        return run(place, after, credit, seed)
+    return start(place, STAGES[stage].start)
 
 
 Measures = Callable[[LMPolicy], Mapping[str, float]]  # names begin with "night/"

@@ -147,8 +147,8 @@ class Stage:
         credits: estimators that are compared.
         every: steps between measures of Kuhn poker's NashConv.
         measured: keys of `MEASURED`, of each run.
-        start: the name of its start; or the stage from whose run of the same credit and seed it
-            goes on.
+        start: the name of its start.
+        after: the stage whose run of the same credit and seed it goes on from, if there is one.
     """
 
     title: str
@@ -157,6 +157,7 @@ class Stage:
     every: int
     measured: tuple[str, ...]
     start: str = START
+    after: str | None = None
 
 
 DEFAULT, GRPO = "control_variates", "episode"
@@ -226,7 +227,7 @@ STAGES = {
         REASONED_START,
     ),
 }
-# 4,800 episodes with those before. Learning rate, optimizer and KL term begin anew.
+# Learning rate, optimizer and KL term begin anew.
 STAGES["longer"] = replace(
     STAGES["reasoned"],
     title="five games with reasons, 22 more steps",
@@ -234,7 +235,7 @@ STAGES["longer"] = replace(
     credits=(DEFAULT, GRPO),
     every=11,
     measured=tuple(TRAINED),
-    start="reasoned",
+    after="reasoned",
 )
 
 # Written before the runs of a stage. The number is the least change of the mean over seeds that counts.

@@ -3,7 +3,6 @@
 import json
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
@@ -14,7 +13,7 @@ import night_runs
 import night_sections
 from comparing import read
 from gains import make_saved_start
-from night_settings import PROMPT, TRAINED
+from night_settings import MEASURED, PROMPT, STAGES, TRAINED
 
 
 def cells():
@@ -88,51 +87,74 @@ def test_a_game_is_better_if_it_is_above_start_and_blind_policies_by_its_interva
     assert text.endswith("in 0 of 1 trained games.")
 
 
+def of_seeds(key, *numbers):
+    """Cells of seeds from 0 on, with one number."""
+    return {seed: {key: number} for seed, number in enumerate(numbers)}
+
+
+def longer_row(runs, title):
+    *_, table, _ = night_page.longer_texts(runs)
+    (row,) = [line for line in table.splitlines() if line.startswith(f"| {title}")]
+    return row
+
+
 def test_further_steps_are_compared_with_the_first_of_the_same_seeds():
     assert night_page.longer_texts({}) == []
+    middles = {seed: {"nash_conv": {"11": 0.5}} for seed in (0, 1)}
+    longer = {"control_variates curve": middles}
+    longer["control_variates rounds"] = returns(3.3, 3.6)
     runs = {
         "reasoned_start": {"rounds": returns(1.0, 1.2, 9.0)},
         "reasoned": {"control_variates rounds": returns(3.0, 3.2, 9.0)},
-        "longer": {
-            "control_variates curve": {s: {"nash_conv": {"11": 0.5}} for s in (0, 1)},
-            "control_variates rounds": returns(3.3, 3.6),
-        },
+        "longer": longer,
     }
-    *_, table, credits = night_page.longer_texts(runs)
-    assert credits.startswith("After 39 steps NashConv of Kuhn poker was 0.500")
-    (row,) = [line for line in table.splitlines() if line.startswith("| Rounds")]
-    assert (
-        "| 3.100 ± 1.271 | 3.450 ± 1.906 | +0.350 ± 0.635 | **+2.350 ± 0.635** |" in row
-    )
+    row = longer_row(runs, "Rounds")
+    cells = "3.100 ± 1.271 | 3.450 ± 1.906 | +0.350 ± 0.635 | **+2.350 ± 0.635** |"
+    assert cells in row
     assert row.endswith("| yes |")
-    assert table.count("| yes |") == 1  # of the measured row alone
-    assert "| no |" not in table
+    assert longer_row(runs, "Mini Hanabi |").endswith("| - |")  # not measured
+    middle = night_page.longer_texts(runs)[-1].splitlines()[1]
+    assert middle.startswith("0.500 ± 0.000 with `control_variates`")
 
 
-def test_a_stage_that_goes_on_starts_from_the_run_before(tmp_path, monkeypatch):
-    monkeypatch.setattr(night_runs, "COMMITTED", tmp_path / "committed")
-    monkeypatch.setattr(night_runs, "model_folder", Path)
-    starts = []
+def test_a_lower_nash_conv_is_what_was_expected():
+    name = "control_variates kuhn_poker"
+    low, high = of_seeds("nash_conv", 0.3, 0.3), of_seeds("nash_conv", 0.4, 0.4)
+    for before, after, came in ((high, low, "yes"), (low, high, "no")):
+        runs = {"reasoned": {name: before}, "longer": {name: after}}
+        runs["longer"]["control_variates curve"] = {0: {"nash_conv": {"11": 0.5}}}
+        assert longer_row(runs, "Kuhn poker, NashConv").endswith(f"| {came} |")
 
-    def record(place, name, options, start_folder, every, measures):
-        starts.append((name, start_folder))
 
-    monkeypatch.setattr(night_runs, "learn", record)
+def test_credits_are_compared_where_both_have_runs():
+    runs = {
+        "reasoned": {
+            "control_variates kuhn_poker": of_seeds("nash_conv", 0.3, 0.4),
+            "mars kuhn_poker": of_seeds("nash_conv", 0.25),
+            "episode rounds": returns(3.0),
+        }
+    }
+    assert night_page.between_credits(runs) == [
+        "`control_variates` less `mars`, paired by seed: NashConv of Kuhn poker (lower is better) +0.050 "
+        "(one seed)."
+    ]
+
+
+def test_a_stage_that_goes_on_starts_from_the_run_before(tmp_path):
     before = tmp_path / "reasoned-episode-1" / "adapter"
     before.mkdir(parents=True)
     (before / night_runs.ADAPTER).write_text("{}")
-    night_runs.run(night_runs.Place(tmp_path, str(tmp_path)), "longer", "episode", 1)
-    assert starts == [("longer-episode-1", before)]
+    place = night_runs.Place(tmp_path, str(tmp_path))
+    assert night_runs.start_folder_of(place, "longer", "episode", 1) == before
 
 
 def test_further_steps_measure_trained_games_and_no_start_of_their_own():
     tasks = night.tasks()
     games = {variant.split()[1] for stage, variant, _ in tasks if stage == "longer"}
     assert games == {"curve", *TRAINED}
-    assert {stage for stage, _, _ in tasks} == {
-        *("blind", "start", "reasoned_start", "kuhn", "mixed", "reasoned", "longer")
-    }
-    assert not [v for stage, v, _ in tasks if stage == "reasoned" and v in TRAINED]
+    stages = {stage for stage, _, _ in tasks}
+    assert stages == {"blind", "start", "reasoned_start", *STAGES}
+    assert not [v for stage, v, _ in tasks if stage == "reasoned" and v in MEASURED]
 
 
 def test_one_process_holds_a_folder_of_runs(tmp_path):
