@@ -302,8 +302,8 @@ def improvement_verdict(runs: Runs, stage: str = FIVE) -> list[str]:
     if not num_measured:
         return []
     steps = STAGES[stage].options["max_steps"]
-    if after := STAGES[stage].after:
-        steps += STAGES[after].options["max_steps"]
+    if earlier := STAGES[stage].after:
+        steps += STAGES[earlier].options["max_steps"]
     return [
         f"After {steps} steps with `{DEFAULT}` the return is above that of the start, of random play and of the first legal action, each by\n"
         f"its 95 % interval over seeds, in {len(better)} of {num_measured} trained games{': ' if better else ''}{', '.join(better)}."

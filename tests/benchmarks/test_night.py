@@ -11,6 +11,7 @@ import night
 import night_page
 import night_runs
 import night_sections
+from arena_trainers.lm.models import ADAPTER
 from comparing import read
 from gains import make_saved_start
 from night_settings import MEASURED, PROMPT, STAGES, TRAINED
@@ -143,7 +144,7 @@ def test_credits_are_compared_where_both_have_runs():
 def test_a_stage_that_goes_on_starts_from_the_run_before(tmp_path):
     before = tmp_path / "reasoned-episode-1" / "adapter"
     before.mkdir(parents=True)
-    (before / night_runs.ADAPTER).write_text("{}")
+    (before / ADAPTER).write_text("{}")
     place = night_runs.Place(tmp_path, str(tmp_path))
     assert night_runs.start_folder_of(place, "longer", "episode", 1) == before
 
