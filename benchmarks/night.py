@@ -29,6 +29,7 @@ import night_measures
 import reasons
 from arena_trainers.cli.errors import usage_errors
 from arena_trainers.lm import LMPolicy
+from arena_trainers.lm.loading import usable_device
 from comparing import (
     PageFolder,
     Runs,
@@ -291,6 +292,7 @@ def main(
         runs = read(path, settings)
         if device not in ("cpu", "cuda"):
             raise ValueError(f"want --device cpu or cuda, got {device!r}")
+        usable_device(device)
     place = Place(runs_at, until=time.monotonic() + 3600 * hours, device=device)
     if cell:
         with usage_errors(), alone(runs_at):

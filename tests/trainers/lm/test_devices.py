@@ -22,6 +22,7 @@ def moves(monkeypatch):
     from transformers import PreTrainedModel
 
     monkeypatch.setattr(PreTrainedModel, "to", to)
+    monkeypatch.setattr(loading, "usable_device", torch.device)
     return seen
 
 
@@ -34,6 +35,19 @@ def test_the_default_is_the_accelerator_if_there_is_one(monkeypatch):
     assert loading.default_device() == torch.device("xpu")
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     assert loading.default_device() == torch.device("cpu")
+
+
+def test_a_device_that_is_not_here_is_refused(model_folder, monkeypatch):
+    assert loading.usable_device("cpu") == torch.device("cpu")
+    with pytest.raises(ValueError, match="want a device that torch can use here"):
+        LMPolicy.from_pretrained(model_folder, device="mars")
+
+    def without_cuda(*args, **kwargs):
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    monkeypatch.setattr(torch, "empty", without_cuda)
+    with pytest.raises(ValueError, match="'cuda': Torch not compiled with CUDA"):
+        loading.usable_device("cuda")
 
 
 def test_a_loaded_policy_runs_on_the_default_device_or_where_it_is_told(

@@ -36,9 +36,9 @@ def load_model(
         kind: the class of transformers that loads it.
 
     Raises:
-        ValueError: torch has no such floating-point type.
+        ValueError: torch has no such floating-point type, or this machine no such device.
     """
-    target_device = torch.device(default_device() if device is None else device)
+    target_device = usable_device(default_device() if device is None else device)
     if dtype is None:
         saved = AutoConfig.from_pretrained(folder).dtype
         weights_dtype = default_dtype(saved or torch.float32, target_device)
@@ -48,6 +48,25 @@ def load_model(
         model: Any = kind.from_pretrained(folder, dtype=weights_dtype)
     loaded: PreTrainedModel = model.to(target_device).eval()
     return loaded
+
+
+def usable_device(device: str | torch.device) -> torch.device:
+    """A device of this machine.
+
+    Raises:
+        ValueError: torch does not know the device, or cannot use it here.
+    """
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    # AssertionError: torch was built without CUDA
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"want a device that torch can use here, got {str(device)!r:.80}: {reason:.200}; "
+            "arena doctor shows the devices"
+        ) from error
+    return found
 
 
 def with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
