@@ -149,7 +149,9 @@ def check_supported(args: SelfPlay) -> None:
 
 def check_precision(args: TRLOptions) -> None:
     """Raises ValueError for float16 on a CPU."""
-    if args.fp16 and args.use_cpu:
+    import torch  # importing it takes seconds, which `--help` would wait for
+
+    if args.fp16 and (args.use_cpu or not torch.accelerator.is_available()):
         raise ValueError(
             "want fp16 on a GPU alone, got it on a CPU; leave it out, or give --bf16 true"
         )
