@@ -149,9 +149,11 @@ def check_supported(args: SelfPlay) -> None:
 
 def check_precision(args: TRLOptions) -> None:
     """Raises ValueError for float16 on a CPU."""
-    import torch  # importing it takes seconds, which `--help` would wait for
+    if not args.fp16:
+        return
+    import torch  # importing it takes seconds, and most refusals of options do without
 
-    if args.fp16 and (args.use_cpu or not torch.accelerator.is_available()):
+    if args.use_cpu or not torch.accelerator.is_available():
         raise ValueError(
             "want fp16 on a GPU alone, got it on a CPU; leave it out, or give --bf16 true"
         )
