@@ -14,6 +14,8 @@ def test_the_front_matter_is_read_apart_from_the_text(tmp_path: Path) -> None:
     stated, text = read_card(card)
     assert stated == {"license": "mit"}
     assert text.splitlines() == ["# Model"]
+    card.write_bytes(b"---\nlicense: mit\n---\n# Mod\xe8le\n")  # not UTF-8
+    assert read_card(card) == ({"license": "mit"}, "# Mod\ufffdle\n")
     card.write_text("# Model\n\n---\nlicense: mit\n---\n")
     assert read_card(card) == ({}, card.read_text())
 

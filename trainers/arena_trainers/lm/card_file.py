@@ -6,7 +6,7 @@ from pathlib import Path
 
 from arena_envs import yaml_text
 
-_FRONT_MATTER = re.compile(r"\s*---\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\s*---\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 
 
 def read_card(card: Path) -> tuple[Mapping[str, object], str]:
@@ -15,8 +15,8 @@ def read_card(card: Path) -> tuple[Mapping[str, object], str]:
     The front matter is empty if it is missing or broken, and the text then the whole card.
     """
     try:
-        text = card.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError):
+        text = card.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError:
         return {}, ""
     match = _FRONT_MATTER.match(text)
     try:
