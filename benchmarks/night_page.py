@@ -281,6 +281,13 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {numbers}"
 
 
+def num_steps_of(stage: str) -> int:
+    """The steps of a stage, with those of the stage that it goes on from."""
+    setting = STAGES[stage]
+    before = num_steps_of(setting.after) if setting.after else 0
+    return before + int(setting.options["max_steps"])
+
+
 def improvement_verdict(runs: Runs, stage: str = FIVE) -> list[str]:
     """In which trained games the default is better than the start, random play and the first action."""
     better: list[str] = []
@@ -301,11 +308,8 @@ def improvement_verdict(runs: Runs, stage: str = FIVE) -> list[str]:
             better.append(MEASURED[game].title)
     if not num_measured:
         return []
-    steps = STAGES[stage].options["max_steps"]
-    if earlier := STAGES[stage].after:
-        steps += STAGES[earlier].options["max_steps"]
     return [
-        f"After {steps} steps with `{DEFAULT}` the return is above that of the start, of random play and of the first legal action, each by\n"
+        f"After {num_steps_of(stage)} steps with `{DEFAULT}` the return is above that of the start, of random play and of the first legal action, each by\n"
         f"its 95 % interval over seeds, in {len(better)} of {num_measured} trained games{': ' if better else ''}{', '.join(better)}."
     ]
 
@@ -431,8 +435,7 @@ def longer_texts(runs: Runs) -> list[str]:
     if not has_curves(runs, LONGER):
         return []
     options = STAGES[LONGER].options
-    num_first: int = STAGES[FIVE].options["max_steps"]
-    num_all: int = num_first + options["max_steps"]
+    num_first, num_all = num_steps_of(FIVE), num_steps_of(LONGER)
     heads = ["measure"]
     for credit in STAGES[LONGER].credits:
         heads += [f"`{credit}`, {n} steps" for n in (num_first, num_all)]

@@ -57,8 +57,8 @@ def usable_device(device: str | torch.device) -> torch.device:
         ValueError: torch does not know the device, or cannot use it here.
     """
     try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
+        usable = torch.device(device)
+        torch.empty(0, device=usable)
     # AssertionError: torch was built without CUDA
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).partition("\n")[0]
@@ -66,7 +66,7 @@ def usable_device(device: str | torch.device) -> torch.device:
             f"want a device that torch can use here, got {str(device)!r:.80}: {reason:.200}; "
             "arena doctor shows the devices"
         ) from error
-    return found
+    return usable
 
 
 def with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
