@@ -1,6 +1,6 @@
 """`control_variates`: a baseline from other episodes, less the surprise of other turns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -201,34 +201,45 @@ def advantages(
     return advantage
 
 
-class _Seat(NamedTuple):
-    """The N rows of one seat of a game, trajectory by trajectory, in playing order.
+class _Rows(NamedTuple):
+    """Columns of the N rows of a seat, in the order of its layout.
 
-    rows: int64[N], places among the rows of the game. play: int64[N], the episode or rollout.
-    first: int64[N], place of the first row of the trajectory, whose number is `trajectory`.
-    turn, tree, fold: int64[N].
+    place: int64[N], among the rows of the game. trajectory: int64[N], its number.
+    tree, fold: int64[N].
     to_go, paid: float64[N], divided by `unit`, about the largest return. tolerance:
     float64[N], squares that rounding may have made of `paid`. surprise: float64[N, S].
     square: float64[N, S], what the square of the surprise is expected to be, at least.
-    mean_square: float64[K, S], of the surprise over all turns, of other folds. layout: its rows
-    turn by turn.
     """
 
-    rows: Ints
-    play: Ints
-    first: Ints
+    place: Ints
     trajectory: Ints
-    turn: Ints
     tree: Ints
     fold: Ints
     to_go: Floats
     paid: Floats
     tolerance: Floats
-    unit: float
+    surprise: Floats
+    square: Floats
+
+
+class _Seat(NamedTuple):
+    """The N rows of one seat of a game, trajectory by trajectory, in playing order.
+
+    play: int64[N], the episode or rollout. turn: int64[N]. first: int64[N], place of the
+    first row of the trajectory. surprise, square: float64[N, S], as in `_Rows`.
+    mean_square: float64[K, S], of the surprise over all turns, of other folds. unit: what
+    rewards are divided by. layout: its rows turn by turn. by_turn: their columns.
+    """
+
+    play: Ints
+    turn: Ints
+    first: Ints
     surprise: Floats
     square: Floats
     mean_square: Floats
+    unit: float
     layout: Layout
+    by_turn: _Rows
 
     @property
     def num_folds(self) -> int:
@@ -237,6 +248,10 @@ class _Seat(NamedTuple):
     @property
     def num_turns(self) -> int:
         return int(self.layout.numbers[-1]) + 1
+
+    @property
+    def num_trajectories(self) -> int:
+        return int(self.by_turn.trajectory.max()) + 1
 
 
 class _TurnSlopes(NamedTuple):
@@ -252,17 +267,15 @@ class _TurnSlopes(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """Sums of the surprise of a seat.
+    """Sums of the surprise of a seat, and of what its squares are expected to be.
 
-    total: float64[K or 1, N + 1], of all rows before a place. num_slopes, square: float64[K,
-    T + 1], of a trajectory's turns before a turn: the fitted slopes in the sum, and the sum of
-    the squares of all slopes. expected: as total, of expected squares.
+    of_rows: float64[2, K or 1, N + 1], both sums over all rows before a place. of_turns:
+    float64[2, K, T + 1], of a trajectory's turns before a turn: the fitted slopes in the sum,
+    and the sum of the squares of all slopes.
     """
 
-    total: Floats
-    expected: Floats
-    num_slopes: Floats
-    square: Floats
+    of_rows: Floats
+    of_turns: Floats
 
 
 def _of_game(
@@ -278,25 +291,29 @@ def _of_game(
     the slopes found.
     """
     seats = _seats(turns, rows, choices, discount)
-    spans: list[dict[int, _Spans]] = [{} for _ in seats]
     fitted: list[_TurnSlopes | None] = [None] * len(seats)
+    columns = [_no_columns(seat) for seat in seats]
     if choices.values.shape[1] > 0:
         spans = [_spans(seats, i) for i in range(len(seats))]
-        plain: list[_Sums | None] = [_plain_sums(seat) for seat in seats]
-        fitted = [
+        plain = [_plain_sums(seat) for seat in seats]
+        slopes = [
             _turn_slopes(seat, _columns(seats, i, plain, spans[i]), discount, shrinkage)
             for i, seat in enumerate(seats)
         ]
-    sums = [_sums(seat, slopes) for seat, slopes in zip(seats, fitted, strict=True)]
+        sums = [
+            _sums(seat, of_seat) for seat, of_seat in zip(seats, slopes, strict=True)
+        ]
+        columns = [_columns(seats, i, sums, spans[i]) for i in range(len(seats))]
+        fitted = [*slopes]
     advantage = np.zeros(len(rows))
-    for i, seat in enumerate(seats):
-        columns = _columns(seats, i, sums, spans[i])
-        residuals, values = _residuals(seat, columns, fitted[i], discount, shrinkage)
-        order = seat.layout.rows
-        fold = seat.fold[order]
-        level = levels(values, seat.layout, seat.tree[order], fold)
+    for seat, of_seat, slopes_of_seat in zip(seats, columns, fitted, strict=True):
+        residuals, values = _residuals(
+            seat, of_seat, slopes_of_seat, discount, shrinkage
+        )
+        fold = seat.by_turn.fold
+        level = levels(values, seat.layout, seat.by_turn.tree, fold)
         above = residuals[fold, np.arange(len(fold))] - level
-        advantage[seat.rows[order]] = above * seat.unit
+        advantage[seat.by_turn.place] = above * seat.unit
     return advantage
 
 
@@ -315,45 +332,53 @@ def _seats(
     rank[order] = np.arange(len(numbers))
     num_folds = min(MAX_FOLDS, len(numbers))
     play = np.unique(episode, return_inverse=True)[1].ravel()
-    seat = turns.column("seat")[rows]
+    seat, left = turns.column("seat")[rows], turns.left[rows]
+    sizes = discounted_sums(np.abs(reward), left, 1.0)
     seats = []
     for number in np.unique(seat):
-        places = np.flatnonzero(seat == number)
+        places = (seat == number).nonzero()[0]
         starts = differs_from_before(play[places])
-        trajectory = np.cumsum(starts) - 1
-        first = np.flatnonzero(starts)[trajectory]
-        left = np.append(np.flatnonzero(starts)[1:], len(places))
-        left = left[trajectory] - 1 - np.arange(len(places))
-        whole = discounted_sums(np.abs(reward[places]), left, 1.0)
+        trajectory = starts.cumsum() - 1
+        first = starts.nonzero()[0][trajectory]
+        whole = sizes[places]
         # a power of 2, so that the division is exact; without rewards 1, as a critic may have values
         largest = float(whole.max()) or 1.0
         unit = float(2.0 ** np.floor(np.log2(max(largest, 1e-290))))
         scaled = reward[places] / unit
-        surprise = choices.values[places]
+        surprise, square = choices.values[places], choices.squares[places]
         surprise = surprise / np.where(choices.in_rewards, unit, 1.0)
-        total = discounted_sums(scaled, left, 1.0)
-        to_go = total if discount == 1 else discounted_sums(scaled, left, discount)
+        total = discounted_sums(scaled, left[places], 1.0)
+        to_go = total
+        if discount != 1:
+            to_go = discounted_sums(scaled, left[places], discount)
         earlier = (whole[first] - whole) / unit
+        tolerance = (ROUNDED * (earlier + whole / unit)) ** 2
         tree_rank = rank[tree[places]]
         fold = tree_rank % num_folds
         training = fold != np.arange(num_folds)[:, None]
+        layout = Layout(turn[places], group[places], tree_rank, training)
+        by_turn = _Rows(
+            place=places[layout.rows],
+            trajectory=trajectory[layout.rows],
+            tree=tree_rank[layout.rows],
+            fold=fold[layout.rows],
+            to_go=to_go[layout.rows],
+            paid=(total[first] - total)[layout.rows],
+            tolerance=tolerance[layout.rows],
+            surprise=surprise[layout.rows],
+            square=square[layout.rows],
+        )
         seats.append(
             _Seat(
-                rows=places,
                 play=play[places],
-                first=first,
-                trajectory=trajectory,
                 turn=turn[places],
-                tree=tree_rank,
-                fold=fold,
-                to_go=to_go,
-                paid=total[first] - total,
-                tolerance=(ROUNDED * (earlier + whole / unit)) ** 2,
-                unit=unit,
+                first=first,
                 surprise=surprise,
-                square=choices.squares[places],
-                mean_square=_mean_square(surprise, choices.squares[places], training),
-                layout=Layout(turn[places], group[places], tree_rank, training),
+                square=square,
+                mean_square=_mean_square(surprise, square, training),
+                unit=unit,
+                layout=layout,
+                by_turn=by_turn,
             )
         )
     return seats
@@ -368,118 +393,102 @@ def _mean_square(surprise: Floats, expected: Floats, training: Bools) -> Floats:
 
 def _plain_sums(seat: _Seat) -> _Sums:
     """Sums of the surprise of answers, for the first pass."""
-    return _Sums(
-        total=_sums_before(seat.surprise[None, :, -1]),
-        expected=_sums_before(seat.square[None, :, -1]),
-        num_slopes=np.zeros((seat.num_folds, seat.num_turns + 1)),
-        square=np.tile(np.arange(seat.num_turns + 1.0), (seat.num_folds, 1)),
+    of_turns = np.zeros((2, seat.num_folds, seat.num_turns + 1))
+    of_turns[1] = np.arange(seat.num_turns + 1)
+    answers = (seat.surprise[None, :, -1], seat.square[None, :, -1])
+    return _Sums(_sums_before(*answers), of_turns)
+
+
+def _sums(seat: _Seat, fitted: _TurnSlopes) -> _Sums:
+    """Sums of the surprise times its slopes, for the second pass."""
+    squares = fitted.slope**2
+    values = np.einsum(
+        "kns,ns->kn", fitted.slope.take(seat.turn, axis=1), seat.surprise
     )
+    expected = np.einsum("kns,ns->kn", squares.take(seat.turn, axis=1), seat.square)
+    of_turns = _sums_before(fitted.share.sum(-1), squares.sum(-1))
+    return _Sums(_sums_before(values, expected), of_turns)
 
 
-def _sums(seat: _Seat, fitted: _TurnSlopes | None) -> _Sums | None:
-    """Sums of the surprise times its slopes, for the second pass; None without surprise."""
-    if fitted is None:
-        return None
-    slope = fitted.slope[:, seat.turn]
-    return _Sums(
-        total=_sums_before(np.einsum("kns,ns->kn", slope, seat.surprise)),
-        expected=_sums_before(np.einsum("kns,ns->kn", slope**2, seat.square)),
-        num_slopes=_sums_before(fitted.share.sum(-1)),
-        square=_sums_before((fitted.slope**2).sum(-1)),
-    )
-
-
-def _sums_before(values: Floats) -> Floats:
-    """float64[K, N + 1]: the sum of all values before each place."""
-    before = np.zeros((len(values), 1))
-    return np.concatenate([before, np.cumsum(values, axis=1)], axis=1)
+def _sums_before(*columns: Floats) -> Floats:
+    """float64[C, K, N + 1]: of C columns, the sum of all values before each place."""
+    num_folds, size = columns[0].shape
+    before = np.zeros((len(columns), num_folds, size + 1))
+    for values, sums in zip(columns, before, strict=True):
+        values.cumsum(axis=1, out=sums[:, 1:])
+    return before
 
 
 class _SurpriseColumns(NamedTuple):
-    """Columns of a seat's regressions that are sums of surprise.
+    """The C columns of a seat's regressions that are sums of surprise.
 
-    past: float64[K or 1, N], of earlier turns of the trajectory. others: two for each other
-    seat (or for all, if there are many): its turns before and after this one. expected:
-    as these columns, their squares. num_slopes, square: float64[K, T] of each, as in `_Sums`.
+    The first is of earlier turns of the trajectory. Then two for each other seat (or for all,
+    if there are many): its turns before and after this one.
+
+    of_rows: float64[2, K or 1, C, N], in the order of the layout: the columns, and what their
+    squares are expected to be. of_turns: float64[2, K, C, T] of each, as in `_Sums`.
     """
 
-    past: list[Floats]
-    others: list[Floats]
-    expected: list[Floats]
-    num_slopes: list[Floats]
-    square: list[Floats]
+    of_rows: Floats
+    of_turns: Floats
 
 
-class _Spans(NamedTuple):
-    """Places among the rows of another seat, int64[N] of each row of a seat.
+def _no_columns(seat: _Seat) -> _SurpriseColumns:
+    """Those without surprise."""
+    return _SurpriseColumns(
+        np.zeros((2, 1, 0, len(seat.turn))),
+        np.zeros((2, seat.num_folds, 0, seat.num_turns)),
+    )
 
-    begin: where the other seat's turns of the play begin. here: where they reach the turn of the
-    row. end: where they end.
+
+def _spans(seats: Sequence[_Seat], index: int) -> list[Ints]:
+    """The spans of a seat's rows among those of each seat, in the order of its layout.
+
+    Of another seat int64[3, N]: where its turns of the play begin, where they reach the turn of
+    the row, and where they end. Of the seat itself int64[2, N], without their end.
     """
-
-    begin: Ints
-    here: Ints
-    end: Ints
-
-
-def _spans(seats: Sequence[_Seat], index: int) -> dict[int, _Spans]:
-    """The spans of one seat's rows among those of each other seat, by its index."""
-    seat, spans = seats[index], {}
-    for i, other in enumerate(seats):
-        if i != index:
-            stride = max(seat.num_turns, other.num_turns) + 1
-            places, plays = other.play * stride + other.turn, seat.play * stride
-            turns = (0, seat.turn, stride)
-            spans[i] = _Spans(
-                *(np.searchsorted(places, plays + turn) for turn in turns)
-            )
+    seat, order = seats[index], seats[index].layout.rows
+    spans = []
+    for other in seats:
+        if other is seat:
+            spans.append(np.stack([seat.first[order], order]))
+            continue
+        stride = max(seat.num_turns, other.num_turns) + 1
+        turns = np.zeros((3, len(order)), np.int64)
+        turns[1:] = seat.turn[order], np.full(len(order), stride)
+        places = other.play * stride + other.turn
+        spans.append(np.searchsorted(places, seat.play[order] * stride + turns))
     return spans
 
 
 def _columns(
     seats: Sequence[_Seat],
     index: int,
-    sums: Sequence[_Sums | None],
-    spans: Mapping[int, _Spans],
+    sums: Sequence[_Sums],
+    spans: Sequence[Ints],
 ) -> _SurpriseColumns:
-    """The columns of one seat, with its spans among the rows of each other seat."""
-    seat, mine = seats[index], sums[index]
-    if mine is None:
-        return _SurpriseColumns([], [], [], [], [])
-    earlier, expected_earlier = (
-        total[:, :-1] - total[:, seat.first] for total in (mine.total, mine.expected)
-    )
-    others: list[Floats] = []
-    expected: list[Floats] = []
-    by_turn = [[mine.num_slopes[:, :-1]], [mine.square[:, :-1]]]
-    for i, (begin, here, end) in spans.items():
-        other, sum_of_other = seats[i], sums[i]
-        if sum_of_other is None:
-            continue
-        for columns, total in (
-            (others, sum_of_other.total),
-            (expected, sum_of_other.expected),
-        ):
-            columns += [
-                total[:, here] - total[:, begin],
-                total[:, end] - total[:, here],
-            ]
-        turns = np.minimum(np.arange(seat.num_turns), other.num_turns)
-        sums_by_turn = (sum_of_other.num_slopes, sum_of_other.square)
-        for columns, sums_to in zip(by_turn, sums_by_turn, strict=True):
-            before = sums_to[:, turns]
-            columns += [before, sums_to[:, -1:] - before]
-    if len(others) > 2 * MAX_SEATS_APART:
-        others, expected = _before_and_after(others), _before_and_after(expected)
-        by_turn = [
-            [own_column, *_before_and_after(more)] for own_column, *more in by_turn
-        ]
-    return _SurpriseColumns([earlier], others, [expected_earlier, *expected], *by_turn)
+    """The columns of one seat, with its spans among the rows of each seat."""
+    of_rows, of_turns = [], []
+    for other, (rows_before, turns_before), span in zip(
+        seats, sums, spans, strict=True
+    ):
+        at = rows_before.take(span, axis=-1)
+        of_rows.append(at[:, :, 1:] - at[:, :, :-1])
+        turns = np.minimum(np.arange(seats[index].num_turns), other.num_turns)
+        before = turns_before[:, :, None, turns]
+        of_turns.append(before)
+        if other is not seats[index]:
+            after = turns_before[:, :, None, -1:] - before
+            of_turns[-1] = np.concatenate([before, after], axis=2)
+    return _SurpriseColumns(_joined(of_rows, index), _joined(of_turns, index))
 
 
-def _before_and_after(columns: list[Floats]) -> list[Floats]:
-    """The sums of the columns at even places, and of those at odd places."""
-    return [np.sum(columns[side::2], axis=0) for side in (0, 1)]
+def _joined(columns: list[Floats], own: int) -> Floats:
+    """The columns of all seats along axis 2, own ones first; those of many others add up."""
+    others = [*columns[:own], *columns[own + 1 :]]
+    if len(others) > MAX_SEATS_APART:
+        others = [np.sum(others, axis=0)]
+    return np.concatenate([columns[own], *others], axis=2)
 
 
 def _turn_slopes(
@@ -496,12 +505,12 @@ def _turn_slopes(
     layout, threshold = seat.layout, shrinkage.threshold
     shape = (seat.num_folds, seat.num_turns, seat.surprise.shape[1])
     raw = Slopes(np.zeros(shape), np.full(shape, np.inf), np.zeros(shape, bool))
-    later = np.zeros((seat.num_folds, int(seat.trajectory[-1]) + 1))
+    rows, later = seat.by_turn, np.zeros((seat.num_folds, seat.num_trajectories))
     slopes_before = np.zeros(seat.num_folds)
     for block, turn in zip(layout.blocks[::-1], layout.numbers[::-1], strict=True):
-        trajectory = seat.trajectory[block.rows]
-        after = later[:, trajectory]
-        value = seat.to_go[block.rows] - after
+        trajectory = rows.trajectory[block.places]
+        after = later.take(trajectory, axis=1)
+        value = rows.to_go[block.places] - after
         columns = _of_block(seat, block, int(turn), sums)
         here = slopes_of(fit(value, columns, block, shrinkage, slopes_before))
         for column, entry in zip(raw, here, strict=True):
@@ -511,7 +520,9 @@ def _turn_slopes(
         mean, spread = common_slope(raw.after(int(turn)), threshold)
         slope, share = shrunk(here, mean, spread, threshold)
         slopes_before = slopes_before + share.sum(-1)
-        later[:, trajectory] = discount * (after + slope @ seat.surprise[block.rows].T)
+        later[:, trajectory] = discount * (
+            after + slope @ rows.surprise[block.places].T
+        )
     mean, spread = common_slope(raw, threshold)
     slope, share = shrunk(raw, mean[:, None], spread[:, None], threshold)
     return _TurnSlopes(slope, share, mean, spread)
@@ -538,17 +549,16 @@ def _residuals(
         payments and other seats explain; and that less what the turn's own surprise explains,
         as others see it.
     """
-    layout, num_folds = seat.layout, seat.num_folds
-    later = np.zeros((num_folds, int(seat.trajectory[-1]) + 1))
+    layout, rows, num_folds = seat.layout, seat.by_turn, seat.num_folds
+    later = np.zeros((num_folds, seat.num_trajectories))
     slopes_before = np.zeros(num_folds)
     residuals, values = np.zeros((2, num_folds, len(seat.turn)))
-    surprise, square = seat.surprise[layout.rows], seat.square[layout.rows]
     if fitted is not None:
-        of_groups = GroupSlopes(surprise, square, layout, shrinkage)
+        of_groups = GroupSlopes(rows.surprise, rows.square, layout, shrinkage)
     for block, turn in zip(layout.blocks[::-1], layout.numbers[::-1], strict=True):
-        trajectory = seat.trajectory[block.rows]
-        after = later[:, trajectory]
-        value = seat.to_go[block.rows] - after
+        trajectory = rows.trajectory[block.places]
+        after = later.take(trajectory, axis=1)
+        value = rows.to_go[block.places] - after
         columns = _of_block(seat, block, int(turn), sums)
         model = fit(value, columns, block, shrinkage, slopes_before)
         residual = value - predict(model)
@@ -559,7 +569,7 @@ def _residuals(
             slopes_of(model), fitted.mean, fitted.spread, shrinkage.threshold
         )
         slopes_before = slopes_before + share.sum(-1)
-        explained = slope @ surprise[block.places].T
+        explained = slope @ rows.surprise[block.places].T
         explained += of_groups.explain(residual - explained, block)
         later[:, trajectory] = discount * (after + explained)
         values[:, block.places] -= explained
@@ -573,33 +583,31 @@ def _of_block(
 
     A column of zeros is left out, such as what was paid before the first turn.
     """
-    rows, num_folds, num_choices = block.rows, seat.num_folds, seat.surprise.shape[1]
-    choices, paid = seat.surprise[rows], seat.paid[rows]
-    of_surprise = [column[:, rows] for column in (*sums.past, *sums.others)]
-    used = [i for i, column in enumerate(of_surprise) if column.any()]
+    rows, places = seat.by_turn, block.places
+    paid, num_choices = rows.paid[places], rows.surprise.shape[1]
+    of_surprise, expected = sums.of_rows[..., places]
+    used = of_surprise.any(axis=(0, 2)).nonzero()[0]
     is_paid = int(paid.any())
-    num_past = is_paid + sum(i < len(sums.past) for i in used)
     first = num_choices + is_paid  # of the columns that are sums of surprise
-    num_columns = first + len(used)
-    values = np.empty((num_folds, num_columns, len(rows)))
-    values[:, :num_choices] = choices.T
-    inside, squares = np.zeros((2, num_folds, num_columns))
-    squares[:, :num_choices] = block.training @ seat.square[rows]
-    tolerance = np.full((num_folds, num_columns), LEAST_SURPRISE)
-    tolerance *= block.num[:, None]
+    shape = (seat.num_folds, first + len(used))
+    values = np.empty((*shape, len(paid)))
+    values[:, :num_choices] = rows.surprise[places].T
+    inside, squares, tolerance = np.zeros((3, *shape))
+    squares[:, :num_choices] = block.by_row.T @ rows.square[places]
+    tolerance[:] = LEAST_SURPRISE * block.num[:, None]
     if is_paid:
         values[:, num_choices] = paid
-        tolerance[:, num_choices] = block.training @ seat.tolerance[rows]
-    for place, i in enumerate(used, first):
-        values[:, place] = of_surprise[i]
-        inside[:, place] = sums.num_slopes[i][:, turn]
-        tolerance[:, place] *= sums.square[i][:, turn]
-        expected = sums.expected[i][:, rows]
-        squares[:, place] = np.einsum("kn,kn->k", block.training, expected)
+        tolerance[:, num_choices] = block.by_row.T @ rows.tolerance[places]
+    if len(used) > 0:
+        values[:, first:] = of_surprise[:, used]
+        num_slopes, square_of_slopes = sums.of_turns[:, :, used, turn]
+        inside[:, first:] = num_slopes
+        tolerance[:, first:] *= square_of_slopes
+        squares[:, first:] = np.einsum("nk,kcn->kc", block.by_row, expected[:, used])
     return Columns(
         values=values,
         num_choices=num_choices,
-        num_past=num_past,
+        num_past=is_paid + int(0 in used),
         tolerance=tolerance,
         slopes_inside=inside,
         least_square=seat.mean_square,

@@ -76,24 +76,25 @@ class _Squares(NamedTuple):
 
 def _squares(values: Floats, layout: Layout) -> _Squares:
     """Of the training rows of each fold; groups may have unequal sizes."""
-    size, num, groups = layout.size, layout.num, layout.num_groups
+    size, num, between_freedom = layout.size, layout.num, layout.between_freedom
     sums = layout.sums(values * layout.training)
-    means = sums / np.maximum(size, 1)
-    off = values - means[:, layout.cell]
+    means = sums / layout.divisor
+    off = values - means.take(layout.cell, axis=1)
     off *= layout.training
     within = layout.over_turns(layout.sums(np.square(off, out=off)))
     mean = layout.over_turns(sums) / np.maximum(num, 1)
-    between_freedom = np.maximum(groups - 1, 0)
     effective = num - layout.over_turns(size**2) / np.maximum(num, 1)
     return _Squares(
         within=within,
-        within_freedom=num - groups,
-        between=layout.over_turns(size * (means - mean[:, layout.turn_of_cell]) ** 2),
+        within_freedom=layout.within_freedom,
+        between=layout.over_turns(
+            size * (means - mean.take(layout.turn_of_cell, axis=1)) ** 2
+        ),
         between_freedom=between_freedom,
         per_group=effective / np.maximum(between_freedom, 1),
         size=num,
         mean=mean,
-        groups=groups,
+        groups=layout.num_groups,
     )
 
 
@@ -163,7 +164,7 @@ def _seat_means(
     """
     precision = 1 / (variances.within + variances.between + variances.turns[:, None])
     precision = precision / precision.max(1, keepdims=True)
-    of_rows = precision[:, layout.turn_of_cell[layout.cell]]
+    of_rows = precision.take(layout.turn_of_cell[layout.cell], axis=1)
     weight = _by_tree(of_rows, tree)
     of_rows *= values
     sums = _by_tree(of_rows, tree)

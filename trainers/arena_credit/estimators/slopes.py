@@ -55,9 +55,13 @@ class TurnBlock(NamedTuple):
         starts: int64[G], first row of each group.
         group: int64[n], group of each row.
         training: float64[K, n], 1 if the row is in the regression of a fold, else 0.
+        by_row: float64[n, K], the same, row by row.
         size: float64[K, G], number of rows of a group in the regression.
         num: float64[K], number of rows in the regression.
-        num_groups: float64[K], number of groups with rows in the regression.
+        within_freedom: float64[K], the rows less the groups with rows in the regression.
+        between_freedom: float64[K], these groups less 1, at least 0.
+        divisor: float64[K, G], the size, at least 1.
+        root: float64[K, G], square root of the size.
     """
 
     places: slice
@@ -66,9 +70,13 @@ class TurnBlock(NamedTuple):
     starts: Ints
     group: Ints
     training: Floats
+    by_row: Floats
     size: Floats
     num: Floats
-    num_groups: Floats
+    within_freedom: Floats
+    between_freedom: Floats
+    divisor: Floats
+    root: Floats
 
 
 class Layout:
@@ -88,9 +96,13 @@ class Layout:
         cell: int64[N], cell of each row.
         turn_of_cell: int64[C], turn of each cell, from 0.
         training: float64[K, N], 1 if the row is in the regression of a fold, else 0.
+        by_row: float64[N, K], the same, row by row.
         size: float64[K, C], number of rows of a cell in the regression.
         num: float64[K, T], number of rows of a turn in the regression.
         num_groups: float64[K, T], number of cells of a turn with rows in the regression.
+        within_freedom: float64[K, T], the difference of both.
+        between_freedom: float64[K, T], these cells less 1, at least 0.
+        divisor: float64[K, C], the size, at least 1.
         blocks: the rows of each turn.
     """
 
@@ -104,10 +116,14 @@ class Layout:
         self.turn_of_cell = (np.cumsum(new_turn) - 1)[self._cells]
         self._turns = np.flatnonzero(new_turn[self._cells])  # first cell of each
         self.numbers = turn[new_turn]
-        self.training = training[:, self.rows].astype(np.float64)
+        self.by_row = training.T[self.rows].astype(np.float64)
+        self.training = np.ascontiguousarray(self.by_row.T)
         self.size = self.sums(self.training)
         self.num = self.over_turns(self.size)
         self.num_groups = self.over_turns(np.minimum(self.size, 1))
+        self.within_freedom = self.num - self.num_groups
+        self.between_freedom = np.maximum(self.num_groups - 1, 0)
+        self.divisor = np.maximum(self.size, 1)
         self.blocks = self._blocks()
 
     def sums(self, values: Floats) -> Floats:
@@ -120,11 +136,12 @@ class Layout:
 
     def _blocks(self) -> list[TurnBlock]:
         """The rows of each turn."""
-        cells = np.append(self._turns, len(self._cells))
-        begins = np.append(self._cells, len(self.rows))
+        cells = [*self._turns.tolist(), len(self._cells)]
+        begins = [*self._cells.tolist(), len(self.rows)]
+        root = np.sqrt(self.size)
         blocks = []
         for turn, (first, last) in enumerate(itertools.pairwise(cells)):
-            places = slice(int(begins[first]), int(begins[last]))
+            places = slice(begins[first], begins[last])
             blocks.append(
                 TurnBlock(
                     places=places,
@@ -133,9 +150,13 @@ class Layout:
                     starts=self._cells[first:last] - places.start,
                     group=self.cell[places] - first,
                     training=self.training[:, places],
+                    by_row=self.by_row[places],
                     size=self.size[:, first:last],
                     num=self.num[:, turn],
-                    num_groups=self.num_groups[:, turn],
+                    within_freedom=self.within_freedom[:, turn],
+                    between_freedom=self.between_freedom[:, turn],
+                    divisor=self.divisor[:, first:last],
+                    root=root[:, first:last],
                 )
             )
         return blocks
@@ -177,7 +198,7 @@ class Regression(NamedTuple):
     directions of unit length. coordinates: float64[K, k], of the values along them.
     threshold: float64[K, k], F at which a coordinate counts as 0. f: float64[K, k].
     centre: float64[K, k], mean of each column. variance: float64[K], of the residuals.
-    usable: bool[K, k]. freedom: float64[K], that are left over.
+    usable: bool[K, k]. small_sample: float64[K], by which few rows widen F and variances.
     """
 
     directions: Floats
@@ -187,7 +208,7 @@ class Regression(NamedTuple):
     centre: Floats
     variance: Floats
     usable: Bools
-    freedom: Floats
+    small_sample: Floats
     columns: Columns
 
 
@@ -212,26 +233,28 @@ def fit(
         slopes_before: float64[K], number of slopes that were fitted to make the values.
     """
     k = columns.values.shape[1]
-    num, size = block.num, block.size
-    within_freedom = num - block.num_groups
+    num, within_freedom = np.maximum(block.num, 1), block.within_freedom
     both = np.empty((len(values), k + 1, values.shape[1]))
     np.multiply(columns.values, block.training[:, None], out=both[:, :k])
     np.multiply(values, block.training, out=both[:, k])
     squares = np.einsum("kcn,kcn->kc", both[:, :k], both[:, :k])
     sums = np.add.reduceat(both, block.starts, axis=-1)
-    mean = sums / np.maximum(size, 1)[:, None]
-    centre = sums.sum(-1) / np.maximum(num, 1)[:, None]
-    both -= mean.take(block.group, axis=-1) * block.training[:, None]
+    mean = sums / block.divisor[:, None]
+    centre = sums.sum(-1) / num[:, None]
+    off = mean.take(block.group, axis=-1)
+    off *= block.training[:, None]
+    both -= off
     products = both @ both.transpose(0, 2, 1)
-    apart = (mean - centre[..., None]) * np.sqrt(size)[:, None]
+    apart = mean - centre[..., None]
+    apart *= block.root[:, None]
     products_between = apart @ apart.transpose(0, 2, 1)
     square_within = products[:, k, k] / np.maximum(within_freedom, 1)
-    square_between = products_between[:, k, k] / np.maximum(block.num_groups - 1, 1)
+    square_between = products_between[:, k, k] / np.maximum(block.between_freedom, 1)
     known = (within_freedom > 0) & (square_between > 0)
     ratio = square_within / np.maximum(square_between, TINY)
     between = np.where(known, np.minimum(ratio, 1.0), 1.0)
     between[between < LEAST_BETWEEN] = 0.0
-    freedom = np.where(between > 0, num - 1, within_freedom)
+    freedom = np.where(between > 0, block.num - 1, within_freedom)
     # of the rows within + √λ (mean of the group - mean): those within a group add up to 0
     products += between[:, None, None] * products_between
     _add_ridge(products, columns, centre[:, :k], squares, num)
@@ -255,7 +278,7 @@ def fit(
         centre=centre[:, :k],
         variance=variance,
         usable=usable & enough[:, None],
-        freedom=left,
+        small_sample=small_sample,
         columns=columns,
     )
 
@@ -270,14 +293,14 @@ def _add_ridge(
     them would be too steep for a row that does.
     """
     past, choices = columns.past_slice, slice(None, columns.num_choices)
-    num = np.maximum(num, 1)[:, None]
-    ridge = squares / num
-    ridge[:, past] = np.maximum(ridge[:, past] - centre[:, past] ** 2, 0.0)
-    ridge[:, past] *= HISTORY_RIDGE
+    ridge = squares / num[:, None]
+    if columns.num_past > 0:
+        spread = np.maximum(ridge[:, past] - centre[:, past] ** 2, 0.0)
+        ridge[:, past] = HISTORY_RIDGE * spread
     ridge[:, choices] = np.maximum(ridge[:, choices], columns.least_square)
-    diagonal = np.arange(centre.shape[1])
     missing = np.maximum(columns.squares - squares, 0.0)
-    products[:, diagonal, diagonal] += RIDGE * ridge + missing
+    diagonal = np.einsum("kcc->kc", products)  # a view
+    diagonal[:, :-1] += RIDGE * ridge + missing
 
 
 def _eliminate(
@@ -291,7 +314,7 @@ def _eliminate(
         room: float64[K], number of columns that may be used.
     """
     num_folds, k = tolerance.shape
-    whole = np.diagonal(products, axis1=1, axis2=2)[:, :k]
+    whole = products.diagonal(axis1=1, axis2=2)[:, :k]
     least = np.where(whole > tolerance, COLLINEAR * whole, np.inf)
     usable = np.zeros((num_folds, k), bool)
     # row by row: products with the columns and the values that are left, and the triangle
@@ -305,7 +328,7 @@ def _eliminate(
         usable[:, i] = use
         num_used += use
         row = left[:, i]
-        row *= np.where(use, 1 / np.sqrt(np.where(use, square, 1.0)), 0.0)[:, None]
+        row *= (use / np.sqrt(np.where(use, square, 1.0)))[:, None]
         left[:, i + 1 :] -= row[:, i + 1 : k + 1, None] * row[:, None]
     return left[:, :k, k + 1 :], left[:, :k, k], usable, left[:, k, k]
 
@@ -322,11 +345,13 @@ def predict(model: Regression) -> Floats:
     directions, coordinates = model.directions, model.coordinates[:, None]
     f, threshold = np.maximum(model.f, TINY), model.threshold
     off = columns.values - model.centre[..., None]
+    total = np.zeros((len(off), 1, off.shape[-1]))
     with np.errstate(over="ignore", invalid="ignore"):
-        along = directions[..., past] @ off[:, past]
-        leverage = 1 + along**2
-        along *= np.maximum(0, 1 - (threshold / f)[..., None] * leverage)
-        total = coordinates @ along
+        if columns.num_past > 0:
+            along = directions[..., past] @ off[:, past]
+            leverage = 1 + along**2
+            along *= np.maximum(0, 1 - (threshold / f)[..., None] * leverage)
+            total = coordinates @ along
         if others.start < columns.values.shape[1]:
             weights = coordinates * np.maximum(0, 1 - threshold / f)[:, None]
             total += weights @ directions[..., others] @ off[:, others]
@@ -356,9 +381,8 @@ def slopes_of(model: Regression) -> Slopes:
     known = model.usable[:, :num]
     along = (model.coordinates * factor)[..., None] * model.directions[..., :num]
     value = np.where(known, along.sum(1), 0.0)
-    left = model.freedom / np.maximum(model.freedom - 2, 1)
     square = (model.directions[:, :num, :num] ** 2).sum(1)
-    variance = (model.variance * left)[:, None] * square
+    variance = (model.variance * model.small_sample)[:, None] * square
     return Slopes(value, np.where(known, np.maximum(variance, 1 / HUGE), np.inf), known)
 
 
@@ -375,11 +399,11 @@ def mean_and_spread(
         known: bool, likewise.
     """
     weight = np.where(known, 1 / np.maximum(variance, TINY), 0.0)
-    total = weight.sum(1)
+    total, num = weight.sum(1), known.sum(1)
     mean = (weight * value).sum(1) / np.maximum(total, TINY)
-    excess = (weight * (value - mean[:, None]) ** 2).sum(1) - (known.sum(1) - 1)
+    excess = (weight * (value - mean[:, None]) ** 2).sum(1) - (num - 1)
     scale = total - (weight**2).sum(1) / np.maximum(total, TINY)
-    several = (known.sum(1) > 1) & (scale > 1e-9 * total)
+    several = (num > 1) & (scale > 1e-9 * total)
     excess = np.minimum(np.maximum(excess, 0), HUGE)
     spread = excess / np.maximum(scale, 1 / HUGE)
     spread = np.where(several, np.minimum(spread, HUGE), 0.0)
@@ -461,14 +485,14 @@ class GroupSlopes:
         if not several.any():
             return total
         sums = np.add.reduceat(values * block.training, block.starts, axis=1)
-        mean = sums / np.maximum(block.size, 1)
-        off = (values - mean[:, block.group]) * block.training
+        mean = sums / block.divisor
+        off = (values - mean.take(block.group, axis=1)) * block.training
         # of the rows of the regression: how many there are in all tells whether the own episode goes on
         square_off = np.einsum("kn,kn->k", off, off) / np.maximum(block.num, 1)
         floor = SMALL_ERROR * np.maximum(square_off, LEAST_ERROR)
         for column in self.columns:
             slopes = column.slopes_of(off, several, block, floor, self.threshold)
-            total += slopes[:, block.group] * column.surprise[block.places]
+            total += slopes.take(block.group, axis=1) * column.surprise[block.places]
         return total
 
 
@@ -484,8 +508,8 @@ class _SurpriseOfGroups:
 
     def __init__(self, surprise: Floats, square: Floats, layout: Layout) -> None:
         self.surprise = surprise
-        mean = layout.sums(surprise * layout.training) / np.maximum(layout.size, 1)
-        self.centred = (surprise - mean[:, layout.cell]) * layout.training
+        mean = layout.sums(surprise * layout.training) / layout.divisor
+        self.centred = (surprise - mean.take(layout.cell, axis=1)) * layout.training
         power = self.centred**2
         self.squares = layout.sums(power)
         self.fourths = layout.sums(np.square(power, out=power))
