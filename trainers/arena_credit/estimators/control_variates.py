@@ -227,8 +227,8 @@ class _Seat(NamedTuple):
 
     play: int64[N], the episode or rollout. turn: int64[N]. first: int64[N], place of the
     first row of the trajectory. surprise, square: float64[N, S], as in `_Rows`.
-    mean_square: float64[K, S], of the surprise over all turns, of other folds. unit: what
-    rewards are divided by. layout: its rows turn by turn. by_turn: their columns.
+    unit: what rewards are divided by. layout: its rows turn by turn. by_turn: their columns.
+    own: of each block of the layout, the columns of its regression without sums of surprise.
     """
 
     play: Ints
@@ -236,10 +236,10 @@ class _Seat(NamedTuple):
     first: Ints
     surprise: Floats
     square: Floats
-    mean_square: Floats
     unit: float
     layout: Layout
     by_turn: _Rows
+    own: list[Columns]
 
     @property
     def num_folds(self) -> int:
@@ -269,8 +269,8 @@ class _TurnSlopes(NamedTuple):
 class _Sums(NamedTuple):
     """Sums of the surprise of a seat, and of what its squares are expected to be.
 
-    of_rows: float64[2, K or 1, N + 1], both sums over all rows before a place. of_turns:
-    float64[2, K, T + 1], of a trajectory's turns before a turn: the fitted slopes in the sum,
+    of_rows: float64[2, N + 1, K or 1], both sums over all rows before a place. of_turns:
+    float64[2, T + 1, K], of a trajectory's turns before a turn: the fitted slopes in the sum,
     and the sum of the squares of all slopes.
     """
 
@@ -292,18 +292,18 @@ def _of_game(
     """
     seats = _seats(turns, rows, choices, discount)
     fitted: list[_TurnSlopes | None] = [None] * len(seats)
-    columns = [_no_columns(seat) for seat in seats]
+    columns: list[_SurpriseColumns | None] = [None] * len(seats)
     if choices.values.shape[1] > 0:
         spans = [_spans(seats, i) for i in range(len(seats))]
         plain = [_plain_sums(seat) for seat in seats]
         slopes = [
-            _turn_slopes(seat, _columns(seats, i, plain, spans[i]), discount, shrinkage)
+            _turn_slopes(seat, _columns(plain, spans[i], i), discount, shrinkage)
             for i, seat in enumerate(seats)
         ]
         sums = [
             _sums(seat, of_seat) for seat, of_seat in zip(seats, slopes, strict=True)
         ]
-        columns = [_columns(seats, i, sums, spans[i]) for i in range(len(seats))]
+        columns = [_columns(sums, spans[i], i) for i in range(len(seats))]
         fitted = [*slopes]
     advantage = np.zeros(len(rows))
     for seat, of_seat, slopes_of_seat in zip(seats, columns, fitted, strict=True):
@@ -368,6 +368,7 @@ def _seats(
             surprise=surprise[layout.rows],
             square=square[layout.rows],
         )
+        mean_square = _mean_square(surprise, square, training)
         seats.append(
             _Seat(
                 play=play[places],
@@ -375,10 +376,12 @@ def _seats(
                 first=first,
                 surprise=surprise,
                 square=square,
-                mean_square=_mean_square(surprise, square, training),
                 unit=unit,
                 layout=layout,
                 by_turn=by_turn,
+                own=[
+                    _own_columns(block, by_turn, mean_square) for block in layout.blocks
+                ],
             )
         )
     return seats
@@ -393,30 +396,60 @@ def _mean_square(surprise: Floats, expected: Floats, training: Bools) -> Floats:
 
 def _plain_sums(seat: _Seat) -> _Sums:
     """Sums of the surprise of answers, for the first pass."""
-    of_turns = np.zeros((2, seat.num_folds, seat.num_turns + 1))
-    of_turns[1] = np.arange(seat.num_turns + 1)
-    answers = (seat.surprise[None, :, -1], seat.square[None, :, -1])
-    return _Sums(_sums_before(*answers), of_turns)
+    of_turns = np.zeros((2, seat.num_turns + 1, seat.num_folds))
+    of_turns[1] = np.arange(seat.num_turns + 1)[:, None]
+    return _Sums(_sums_before(seat.surprise[:, -1:], seat.square[:, -1:]), of_turns)
 
 
 def _sums(seat: _Seat, fitted: _TurnSlopes) -> _Sums:
     """Sums of the surprise times its slopes, for the second pass."""
-    squares = fitted.slope**2
-    values = np.einsum(
-        "kns,ns->kn", fitted.slope.take(seat.turn, axis=1), seat.surprise
-    )
-    expected = np.einsum("kns,ns->kn", squares.take(seat.turn, axis=1), seat.square)
-    of_turns = _sums_before(fitted.share.sum(-1), squares.sum(-1))
+    slope = fitted.slope.swapaxes(0, 1)
+    square = slope**2
+    values = np.einsum("nks,ns->nk", slope[seat.turn], seat.surprise)
+    expected = np.einsum("nks,ns->nk", square[seat.turn], seat.square)
+    of_turns = _sums_before(fitted.share.sum(-1).T, square.sum(-1))
     return _Sums(_sums_before(values, expected), of_turns)
 
 
 def _sums_before(*columns: Floats) -> Floats:
-    """float64[C, K, N + 1]: of C columns, the sum of all values before each place."""
-    num_folds, size = columns[0].shape
-    before = np.zeros((len(columns), num_folds, size + 1))
+    """float64[C, N + 1, K]: of C columns, the sum of all rows before each place."""
+    size, num_folds = columns[0].shape
+    before = np.zeros((len(columns), size + 1, num_folds))
     for values, sums in zip(columns, before, strict=True):
-        values.cumsum(axis=1, out=sums[:, 1:])
+        values.cumsum(axis=0, out=sums[1:])
     return before
+
+
+class _Spans(NamedTuple):
+    """Places in the sums of a seat: where a span begins, and where the next one begins.
+
+    rows: int64[3, N], of each row of another seat, in the order of its layout: the begin of the
+    play, the turn of the row, and the end of the play. turns: int64[3, T], likewise of each
+    turn. A seat's spans among its own rows have no end.
+    """
+
+    rows: Ints
+    turns: Ints
+
+
+def _spans(seats: Sequence[_Seat], index: int) -> list[_Spans]:
+    """The spans of one seat among the rows of each seat."""
+    seat, order = seats[index], seats[index].layout.rows
+    numbers = np.arange(seat.num_turns)
+    spans = []
+    for other in seats:
+        turns = np.zeros((3, len(numbers)), np.int64)
+        turns[1], turns[2] = np.minimum(numbers, other.num_turns), other.num_turns
+        if other is seat:
+            spans.append(_Spans(np.array([seat.first[order], order]), turns[:2]))
+            continue
+        stride = max(seat.num_turns, other.num_turns) + 1
+        keys = np.zeros((3, len(order)), np.int64)
+        keys[1], keys[2] = seat.turn[order], stride
+        keys += seat.play[order] * stride
+        places = other.play * stride + other.turn
+        spans.append(_Spans(np.searchsorted(places, keys), turns))
+    return spans
 
 
 class _SurpriseColumns(NamedTuple):
@@ -425,70 +458,37 @@ class _SurpriseColumns(NamedTuple):
     The first is of earlier turns of the trajectory. Then two for each other seat (or for all,
     if there are many): its turns before and after this one.
 
-    of_rows: float64[2, K or 1, C, N], in the order of the layout: the columns, and what their
-    squares are expected to be. of_turns: float64[2, K, C, T] of each, as in `_Sums`.
+    of_rows: float64[2, C, N, K or 1], in the order of the layout: the columns, and what their
+    squares are expected to be. of_turns: float64[2, C, T, K] of each, as in `_Sums`.
     """
 
     of_rows: Floats
     of_turns: Floats
 
 
-def _no_columns(seat: _Seat) -> _SurpriseColumns:
-    """Those without surprise."""
-    return _SurpriseColumns(
-        np.zeros((2, 1, 0, len(seat.turn))),
-        np.zeros((2, seat.num_folds, 0, seat.num_turns)),
-    )
-
-
-def _spans(seats: Sequence[_Seat], index: int) -> list[Ints]:
-    """The spans of a seat's rows among those of each seat, in the order of its layout.
-
-    Of another seat int64[3, N]: where its turns of the play begin, where they reach the turn of
-    the row, and where they end. Of the seat itself int64[2, N], without their end.
-    """
-    seat, order = seats[index], seats[index].layout.rows
-    spans = []
-    for other in seats:
-        if other is seat:
-            spans.append(np.stack([seat.first[order], order]))
-            continue
-        stride = max(seat.num_turns, other.num_turns) + 1
-        turns = np.zeros((3, len(order)), np.int64)
-        turns[1:] = seat.turn[order], np.full(len(order), stride)
-        places = other.play * stride + other.turn
-        spans.append(np.searchsorted(places, seat.play[order] * stride + turns))
-    return spans
-
-
 def _columns(
-    seats: Sequence[_Seat],
-    index: int,
-    sums: Sequence[_Sums],
-    spans: Sequence[Ints],
+    sums: Sequence[_Sums], spans: Sequence[_Spans], own: int
 ) -> _SurpriseColumns:
-    """The columns of one seat, with its spans among the rows of each seat."""
+    """The columns of the seat with the index `own`, with its spans among the rows of each."""
     of_rows, of_turns = [], []
-    for other, (rows_before, turns_before), span in zip(
-        seats, sums, spans, strict=True
-    ):
-        at = rows_before.take(span, axis=-1)
-        of_rows.append(at[:, :, 1:] - at[:, :, :-1])
-        turns = np.minimum(np.arange(seats[index].num_turns), other.num_turns)
-        before = turns_before[:, :, None, turns]
-        of_turns.append(before)
-        if other is not seats[index]:
-            after = turns_before[:, :, None, -1:] - before
-            of_turns[-1] = np.concatenate([before, after], axis=2)
-    return _SurpriseColumns(_joined(of_rows, index), _joined(of_turns, index))
+    for of_seat, span in zip(sums, spans, strict=True):
+        of_rows.append(_between(of_seat.of_rows, span.rows))
+        of_turns.append(_between(of_seat.of_turns, span.turns))
+    return _SurpriseColumns(_joined(of_rows, own), _joined(of_turns, own))
+
+
+def _between(sums: Floats, places: Ints) -> Floats:
+    """float64[2, P - 1, N, K]: sums from each place of int64[P, N] to the next."""
+    before = sums.take(places, axis=1)
+    return before[:, 1:] - before[:, :-1]
 
 
 def _joined(columns: list[Floats], own: int) -> Floats:
-    """The columns of all seats along axis 2, own ones first; those of many others add up."""
+    """The columns of all seats along axis 1, own ones first; those of many others add up."""
     others = [*columns[:own], *columns[own + 1 :]]
     if len(others) > MAX_SEATS_APART:
         others = [np.sum(others, axis=0)]
-    return np.concatenate([columns[own], *others], axis=2)
+    return np.concatenate([columns[own], *others], axis=1)
 
 
 def _turn_slopes(
@@ -507,17 +507,17 @@ def _turn_slopes(
     raw = Slopes(np.zeros(shape), np.full(shape, np.inf), np.zeros(shape, bool))
     rows, later = seat.by_turn, np.zeros((seat.num_folds, seat.num_trajectories))
     slopes_before = np.zeros(seat.num_folds)
-    for block, turn in zip(layout.blocks[::-1], layout.numbers[::-1], strict=True):
+    for block, own in zip(layout.blocks[::-1], seat.own[::-1], strict=True):
         trajectory = rows.trajectory[block.places]
         after = later.take(trajectory, axis=1)
         value = rows.to_go[block.places] - after
-        columns = _of_block(seat, block, int(turn), sums)
+        columns = _with_sums(own, block, sums)
         here = slopes_of(fit(value, columns, block, shrinkage, slopes_before))
         for column, entry in zip(raw, here, strict=True):
-            column[:, turn] = entry
-        if turn == layout.numbers[0]:
+            column[:, block.turn] = entry
+        if block is layout.blocks[0]:
             break  # no turn comes before it
-        mean, spread = common_slope(raw.after(int(turn)), threshold)
+        mean, spread = common_slope(raw.after(block.turn), threshold)
         slope, share = shrunk(here, mean, spread, threshold)
         slopes_before = slopes_before + share.sum(-1)
         later[:, trajectory] = discount * (
@@ -530,7 +530,7 @@ def _turn_slopes(
 
 def _residuals(
     seat: _Seat,
-    sums: _SurpriseColumns,
+    sums: _SurpriseColumns | None,
     fitted: _TurnSlopes | None,
     discount: float,
     shrinkage: Shrinkage,
@@ -539,7 +539,7 @@ def _residuals(
 
     Args:
         seat: its rows.
-        sums: columns of its regressions.
+        sums: columns of its regressions; None without surprise.
         fitted: the slopes of the first pass; None without surprise.
         discount: γ.
         shrinkage: how much evidence a slope needs.
@@ -555,11 +555,11 @@ def _residuals(
     residuals, values = np.zeros((2, num_folds, len(seat.turn)))
     if fitted is not None:
         of_groups = GroupSlopes(rows.surprise, rows.square, layout, shrinkage)
-    for block, turn in zip(layout.blocks[::-1], layout.numbers[::-1], strict=True):
+    for block, own in zip(layout.blocks[::-1], seat.own[::-1], strict=True):
         trajectory = rows.trajectory[block.places]
         after = later.take(trajectory, axis=1)
         value = rows.to_go[block.places] - after
-        columns = _of_block(seat, block, int(turn), sums)
+        columns = _with_sums(own, block, sums)
         model = fit(value, columns, block, shrinkage, slopes_before)
         residual = value - predict(model)
         residuals[:, block.places] = values[:, block.places] = residual
@@ -576,40 +576,58 @@ def _residuals(
     return residuals, values
 
 
-def _of_block(
-    seat: _Seat, block: TurnBlock, turn: int, sums: _SurpriseColumns
-) -> Columns:
-    """The columns of the regression of one turn: choices, what was paid, past, other seats.
+def _own_columns(block: TurnBlock, rows: _Rows, mean_square: Floats) -> Columns:
+    """The columns of the regression of one turn that both passes have: choices, what was paid.
 
-    A column of zeros is left out, such as what was paid before the first turn.
+    What was paid is left out if it is 0, as before the first turn.
     """
-    rows, places = seat.by_turn, block.places
-    paid, num_choices = rows.paid[places], rows.surprise.shape[1]
-    of_surprise, expected = sums.of_rows[..., places]
-    used = of_surprise.any(axis=(0, 2)).nonzero()[0]
+    places, num_choices = block.places, rows.surprise.shape[1]
+    paid = rows.paid[places]
     is_paid = int(paid.any())
-    first = num_choices + is_paid  # of the columns that are sums of surprise
-    shape = (seat.num_folds, first + len(used))
+    shape = (len(block.num), num_choices + is_paid)
     values = np.empty((*shape, len(paid)))
     values[:, :num_choices] = rows.surprise[places].T
-    inside, squares, tolerance = np.zeros((3, *shape))
+    squares, tolerance = np.zeros(shape), np.empty(shape)
     squares[:, :num_choices] = block.by_row.T @ rows.square[places]
     tolerance[:] = LEAST_SURPRISE * block.num[:, None]
     if is_paid:
         values[:, num_choices] = paid
         tolerance[:, num_choices] = block.by_row.T @ rows.tolerance[places]
-    if len(used) > 0:
-        values[:, first:] = of_surprise[:, used]
-        num_slopes, square_of_slopes = sums.of_turns[:, :, used, turn]
-        inside[:, first:] = num_slopes
-        tolerance[:, first:] *= square_of_slopes
-        squares[:, first:] = np.einsum("nk,kcn->kc", block.by_row, expected[:, used])
     return Columns(
         values=values,
         num_choices=num_choices,
-        num_past=is_paid + int(0 in used),
+        num_past=is_paid,
         tolerance=tolerance,
-        slopes_inside=inside,
-        least_square=seat.mean_square,
+        slopes_inside=np.zeros(shape),
+        least_square=mean_square,
         squares=squares,
+    )
+
+
+def _with_sums(
+    own: Columns, block: TurnBlock, sums: _SurpriseColumns | None
+) -> Columns:
+    """The columns of the regression of one turn, with sums of surprise after its own ones.
+
+    A column of zeros is left out.
+    """
+    if sums is None:
+        return own
+    of_surprise, expected = sums.of_rows[:, :, block.places]
+    used = of_surprise.any(axis=(1, 2)).nonzero()[0]
+    if len(used) == 0:
+        return own
+    num_slopes, square = sums.of_turns[:, used, block.turn].swapaxes(1, 2)
+    tolerance = LEAST_SURPRISE * block.num[:, None] * square
+    squares = np.einsum("nk,cnk->kc", block.by_row, expected[used])
+    num_folds, first, num_rows = own.values.shape
+    values = np.empty((num_folds, first + len(used), num_rows))
+    values[:, :first] = own.values
+    values[:, first:] = of_surprise[used].transpose(2, 0, 1)
+    return own._replace(
+        values=values,
+        num_past=own.num_past + int(used[0] == 0),
+        tolerance=np.concatenate([own.tolerance, tolerance], axis=1),
+        slopes_inside=np.concatenate([own.slopes_inside, num_slopes], axis=1),
+        squares=np.concatenate([own.squares, squares], axis=1),
     )

@@ -76,22 +76,22 @@ class _Squares(NamedTuple):
 
 def _squares(values: Floats, layout: Layout) -> _Squares:
     """Of the training rows of each fold; groups may have unequal sizes."""
-    size, num, between_freedom = layout.size, layout.num, layout.between_freedom
+    size, num = layout.size, layout.num
     sums = layout.sums(values * layout.training)
     means = sums / layout.divisor
     off = values - means.take(layout.cell, axis=1)
     off *= layout.training
     within = layout.over_turns(layout.sums(np.square(off, out=off)))
-    mean = layout.over_turns(sums) / np.maximum(num, 1)
-    effective = num - layout.over_turns(size**2) / np.maximum(num, 1)
+    mean = layout.over_turns(sums) / layout.num_divisor
+    effective = num - layout.over_turns(size**2) / layout.num_divisor
     return _Squares(
         within=within,
         within_freedom=layout.within_freedom,
         between=layout.over_turns(
             size * (means - mean.take(layout.turn_of_cell, axis=1)) ** 2
         ),
-        between_freedom=between_freedom,
-        per_group=effective / np.maximum(between_freedom, 1),
+        between_freedom=layout.between_freedom,
+        per_group=effective / layout.between_divisor,
         size=num,
         mean=mean,
         groups=layout.num_groups,

@@ -49,9 +49,9 @@ class TurnBlock(NamedTuple):
     n rows, G groups, K folds.
 
     Attributes:
+        turn: its number.
         places: the n rows in the layout.
         cells: the G groups among the cells of the layout.
-        rows: int64[n], places among the rows of the seat.
         starts: int64[G], first row of each group.
         group: int64[n], group of each row.
         training: float64[K, n], 1 if the row is in the regression of a fold, else 0.
@@ -59,14 +59,14 @@ class TurnBlock(NamedTuple):
         size: float64[K, G], number of rows of a group in the regression.
         num: float64[K], number of rows in the regression.
         within_freedom: float64[K], the rows less the groups with rows in the regression.
-        between_freedom: float64[K], these groups less 1, at least 0.
-        divisor: float64[K, G], the size, at least 1.
+        divisor: float64[K, G], the size, at least 1. num_divisor, within_divisor,
+            between_divisor: float64[K], likewise.
         root: float64[K, G], square root of the size.
     """
 
+    turn: int
     places: slice
     cells: slice
-    rows: Ints
     starts: Ints
     group: Ints
     training: Floats
@@ -74,8 +74,10 @@ class TurnBlock(NamedTuple):
     size: Floats
     num: Floats
     within_freedom: Floats
-    between_freedom: Floats
     divisor: Floats
+    num_divisor: Floats
+    within_divisor: Floats
+    between_divisor: Floats
     root: Floats
 
 
@@ -102,7 +104,8 @@ class Layout:
         num_groups: float64[K, T], number of cells of a turn with rows in the regression.
         within_freedom: float64[K, T], the difference of both.
         between_freedom: float64[K, T], these cells less 1, at least 0.
-        divisor: float64[K, C], the size, at least 1.
+        divisor: float64[K, C], the size, at least 1. num_divisor, within_divisor,
+            between_divisor: float64[K, T], likewise.
         blocks: the rows of each turn.
     """
 
@@ -124,6 +127,9 @@ class Layout:
         self.within_freedom = self.num - self.num_groups
         self.between_freedom = np.maximum(self.num_groups - 1, 0)
         self.divisor = np.maximum(self.size, 1)
+        self.num_divisor = np.maximum(self.num, 1)
+        self.within_divisor = np.maximum(self.within_freedom, 1)
+        self.between_divisor = np.maximum(self.between_freedom, 1)
         self.blocks = self._blocks()
 
     def sums(self, values: Floats) -> Floats:
@@ -144,9 +150,9 @@ class Layout:
             places = slice(begins[first], begins[last])
             blocks.append(
                 TurnBlock(
+                    turn=int(self.numbers[turn]),
                     places=places,
                     cells=slice(first, last),
-                    rows=self.rows[places],
                     starts=self._cells[first:last] - places.start,
                     group=self.cell[places] - first,
                     training=self.training[:, places],
@@ -154,7 +160,9 @@ class Layout:
                     size=self.size[:, first:last],
                     num=self.num[:, turn],
                     within_freedom=self.within_freedom[:, turn],
-                    between_freedom=self.between_freedom[:, turn],
+                    num_divisor=self.num_divisor[:, turn],
+                    within_divisor=self.within_divisor[:, turn],
+                    between_divisor=self.between_divisor[:, turn],
                     divisor=self.divisor[:, first:last],
                     root=root[:, first:last],
                 )
@@ -196,14 +204,15 @@ class Regression(NamedTuple):
 
     directions: float64[K, k, k], rows of the lower triangle that turns columns into
     directions of unit length. coordinates: float64[K, k], of the values along them.
-    threshold: float64[K, k], F at which a coordinate counts as 0. f: float64[K, k].
+    doubt: float64[K, k], F at which a coordinate counts as 0, relative to its F.
+    f: float64[K, k], this F.
     centre: float64[K, k], mean of each column. variance: float64[K], of the residuals.
     usable: bool[K, k]. small_sample: float64[K], by which few rows widen F and variances.
     """
 
     directions: Floats
     coordinates: Floats
-    threshold: Floats
+    doubt: Floats
     f: Floats
     centre: Floats
     variance: Floats
@@ -233,14 +242,14 @@ def fit(
         slopes_before: float64[K], number of slopes that were fitted to make the values.
     """
     k = columns.values.shape[1]
-    num, within_freedom = np.maximum(block.num, 1), block.within_freedom
+    within_freedom = block.within_freedom
     both = np.empty((len(values), k + 1, values.shape[1]))
     np.multiply(columns.values, block.training[:, None], out=both[:, :k])
     np.multiply(values, block.training, out=both[:, k])
     squares = np.einsum("kcn,kcn->kc", both[:, :k], both[:, :k])
     sums = np.add.reduceat(both, block.starts, axis=-1)
     mean = sums / block.divisor[:, None]
-    centre = sums.sum(-1) / num[:, None]
+    centre = sums.sum(-1) / block.num_divisor[:, None]
     off = mean.take(block.group, axis=-1)
     off *= block.training[:, None]
     both -= off
@@ -248,8 +257,8 @@ def fit(
     apart = mean - centre[..., None]
     apart *= block.root[:, None]
     products_between = apart @ apart.transpose(0, 2, 1)
-    square_within = products[:, k, k] / np.maximum(within_freedom, 1)
-    square_between = products_between[:, k, k] / np.maximum(block.between_freedom, 1)
+    square_within = products[:, k, k] / block.within_divisor
+    square_between = products_between[:, k, k] / block.between_divisor
     known = (within_freedom > 0) & (square_between > 0)
     ratio = square_within / np.maximum(square_between, TINY)
     between = np.where(known, np.minimum(ratio, 1.0), 1.0)
@@ -257,12 +266,12 @@ def fit(
     freedom = np.where(between > 0, block.num - 1, within_freedom)
     # of the rows within + √λ (mean of the group - mean): those within a group add up to 0
     products += between[:, None, None] * products_between
-    _add_ridge(products, columns, centre[:, :k], squares, num)
+    _add_ridge(products, columns, centre[:, :k], squares, block.num_divisor)
     room = np.floor((freedom - slopes_before) / shrinkage.rows)
-    directions, coordinates, usable, unexplained = _eliminate(
+    directions, coordinates, usable, num_used, unexplained = _eliminate(
         products, columns.tolerance, room
     )
-    left = freedom - usable.sum(1) - slopes_before
+    left = freedom - num_used - slopes_before
     whole = np.maximum(products[:, k, k], 0)
     exact = EXACT_FIT * whole / np.maximum(freedom, 1)
     variance = np.maximum(np.maximum(unexplained, 0) / np.maximum(left, 0.1), exact)
@@ -270,11 +279,12 @@ def fit(
     enough = left > shrinkage.freedom
     small_sample = left / np.maximum(left - 2, 1)
     threshold = np.where(enough, shrinkage.threshold * small_sample, np.inf)
+    f = np.maximum(coordinates**2 / np.maximum(variance, TINY)[:, None], TINY)
     return Regression(
         directions=directions,
         coordinates=coordinates,
-        threshold=threshold[:, None] * (1 + columns.slopes_inside),
-        f=coordinates**2 / np.maximum(variance, TINY)[:, None],
+        doubt=threshold[:, None] * (1 + columns.slopes_inside) / f,
+        f=f,
         centre=centre[:, :k],
         variance=variance,
         usable=usable & enough[:, None],
@@ -305,8 +315,8 @@ def _add_ridge(
 
 def _eliminate(
     products: Floats, tolerance: Floats, room: Floats
-) -> tuple[Floats, Floats, Bools, Floats]:
-    """Directions, coordinates, which columns are used, and the squares left unexplained.
+) -> tuple[Floats, Floats, Bools, Floats, Floats]:
+    """Directions, coordinates, used columns, their number, and the squares left unexplained.
 
     Args:
         products: float64[K, k + 1, k + 1], of columns and values.
@@ -330,7 +340,7 @@ def _eliminate(
         row = left[:, i]
         row *= (use / np.sqrt(np.where(use, square, 1.0)))[:, None]
         left[:, i + 1 :] -= row[:, i + 1 : k + 1, None] * row[:, None]
-    return left[:, :k, k + 1 :], left[:, :k, k], usable, left[:, k, k]
+    return left[:, :k, k + 1 :], left[:, :k, k], usable, num_used, left[:, k, k]
 
 
 def predict(model: Regression) -> Floats:
@@ -343,17 +353,16 @@ def predict(model: Regression) -> Floats:
     columns = model.columns
     past, others = columns.past_slice, columns.others_slice
     directions, coordinates = model.directions, model.coordinates[:, None]
-    f, threshold = np.maximum(model.f, TINY), model.threshold
     off = columns.values - model.centre[..., None]
     total = np.zeros((len(off), 1, off.shape[-1]))
     with np.errstate(over="ignore", invalid="ignore"):
         if columns.num_past > 0:
             along = directions[..., past] @ off[:, past]
             leverage = 1 + along**2
-            along *= np.maximum(0, 1 - (threshold / f)[..., None] * leverage)
+            along *= np.maximum(0, 1 - model.doubt[..., None] * leverage)
             total = coordinates @ along
         if others.start < columns.values.shape[1]:
-            weights = coordinates * np.maximum(0, 1 - threshold / f)[:, None]
+            weights = coordinates * np.maximum(0, 1 - model.doubt)[:, None]
             total += weights @ directions[..., others] @ off[:, others]
     return np.asarray(total[:, 0], np.float64)
 
@@ -376,7 +385,7 @@ class Slopes(NamedTuple):
 def slopes_of(model: Regression) -> Slopes:
     """The slopes by the surprise of the turn itself, before they are shrunk."""
     num = model.columns.num_choices
-    factor = np.maximum(0, 1 - model.threshold / np.maximum(model.f, TINY))
+    factor = np.maximum(0, 1 - model.doubt)
     factor[:, :num] = 1.0
     known = model.usable[:, :num]
     along = (model.coordinates * factor)[..., None] * model.directions[..., :num]
@@ -488,7 +497,7 @@ class GroupSlopes:
         mean = sums / block.divisor
         off = (values - mean.take(block.group, axis=1)) * block.training
         # of the rows of the regression: how many there are in all tells whether the own episode goes on
-        square_off = np.einsum("kn,kn->k", off, off) / np.maximum(block.num, 1)
+        square_off = np.einsum("kn,kn->k", off, off) / block.num_divisor
         floor = SMALL_ERROR * np.maximum(square_off, LEAST_ERROR)
         for column in self.columns:
             slopes = column.slopes_of(off, several, block, floor, self.threshold)
