@@ -81,14 +81,14 @@ class Trajectories:
         """int64[M]: number of turns of each turn's trajectory."""
         return np.bincount(self.index, minlength=len(self.first))[self.index]
 
-    @property
+    @cached_property
     def turn(self) -> Ints:
         """int64[M]: index of each turn in its trajectory; segments of a rollout count on."""
         turn, episode = self.column("turn"), self.column("episode")
         step = turn.copy()
         step[1:] -= turn[:-1]
         step[differs_from_before(episode)] = 1
-        total = np.cumsum(step)
+        total = step.cumsum()
         return np.asarray(total + (turn - total)[self.first][self.index])
 
     def scatter(self, advantage: Floats, per_token: bool = False) -> Floats:
@@ -124,7 +124,8 @@ def differs_from_before(column: Ints) -> Bools:
     >>> differs_from_before(np.array([7, 7, 2]))
     array([ True, False,  True])
     """
-    differs = np.ones(len(column), np.bool_)
+    differs = np.empty(len(column), np.bool_)
+    differs[:1] = True
     np.not_equal(column[1:], column[:-1], out=differs[1:])
     return differs
 
@@ -136,8 +137,8 @@ def trajectories(batch: TurnBatch) -> Trajectories:
         row = row[batch.mask[row]]
     unit, seat = batch.unit[row], batch.seat[row]
     starts = differs_from_before(unit) | differs_from_before(seat)
-    first = np.flatnonzero(starts)
-    index = np.cumsum(starts) - 1
+    first = starts.nonzero()[0]
+    index = starts.cumsum() - 1
     end = np.append(first[1:], len(row))
     return Trajectories(batch, row, index, first, end[index] - 1 - np.arange(len(row)))
 
