@@ -291,25 +291,22 @@ def _of_game(
     the slopes found.
     """
     seats = _seats(turns, rows, choices, discount)
-    fitted: list[_TurnSlopes | None] = [None] * len(seats)
-    columns: list[_SurpriseColumns | None] = [None] * len(seats)
+    spans: list[list[_Spans]] = []
+    fitted: list[_TurnSlopes] = []
+    sums: list[_Sums] = []
     if choices.values.shape[1] > 0:
         spans = [_spans(seats, i) for i in range(len(seats))]
         plain = [_plain_sums(seat) for seat in seats]
-        slopes = [
+        fitted = [
             _turn_slopes(seat, _columns(plain, spans[i], i), discount, shrinkage)
             for i, seat in enumerate(seats)
         ]
-        sums = [
-            _sums(seat, of_seat) for seat, of_seat in zip(seats, slopes, strict=True)
-        ]
-        columns = [_columns(sums, spans[i], i) for i in range(len(seats))]
-        fitted = [*slopes]
+        sums = [_sums(*of_seat) for of_seat in zip(seats, fitted, strict=True)]
     advantage = np.zeros(len(rows))
-    for seat, of_seat, slopes_of_seat in zip(seats, columns, fitted, strict=True):
-        residuals, values = _residuals(
-            seat, of_seat, slopes_of_seat, discount, shrinkage
-        )
+    for i, seat in enumerate(seats):
+        columns = _columns(sums, spans[i], i) if sums else None
+        slopes = fitted[i] if fitted else None
+        residuals, values = _residuals(seat, columns, slopes, discount, shrinkage)
         fold = seat.by_turn.fold
         level = levels(values, seat.layout, seat.by_turn.tree, fold)
         above = residuals[fold, np.arange(len(fold))] - level
@@ -331,7 +328,7 @@ def _seats(
     rank = np.empty(len(numbers), np.int64)
     rank[order] = np.arange(len(numbers))
     num_folds = min(MAX_FOLDS, len(numbers))
-    play = np.unique(episode, return_inverse=True)[1].ravel()
+    play = differs_from_before(episode).cumsum() - 1
     seat, left = turns.column("seat")[rows], turns.left[rows]
     sizes = discounted_sums(np.abs(reward), left, 1.0)
     seats = []

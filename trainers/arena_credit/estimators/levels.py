@@ -24,7 +24,7 @@ from arena_credit.estimators.slopes import (
     HUGE,
     TINY,
     Layout,
-    mean_and_spread,
+    spread_of,
 )
 
 PRIOR_ROWS = (
@@ -105,8 +105,9 @@ def _variances(by_turn: _Squares) -> Variances:
     evidence that σ² is 0. So in a batch of four, ties do not decide.
     """
     freedom, groups = by_turn.within_freedom, by_turn.between_freedom
+    whole_freedom = freedom.sum(1)
     typical = _median(by_turn.within / np.maximum(freedom, 1), freedom)
-    error = by_turn.within.sum(1) / np.maximum(freedom.sum(1), 1)
+    error = by_turn.within.sum(1) / np.maximum(whole_freedom, 1)
     typical = np.where(typical > FLAT * error, typical, error)
     within = by_turn.within + PRIOR_ROWS * typical[:, None]
     within = within / np.maximum(freedom + PRIOR_ROWS, 1)
@@ -124,7 +125,7 @@ def _variances(by_turn: _Squares) -> Variances:
     overall = (share * by_turn.mean).sum(1, keepdims=True)
     spread = (share * (by_turn.mean - overall) ** 2).sum(1)
     # where one group, or no pair in a group, cannot tell them apart they count as equal
-    pairless = (freedom.sum(1) == 0)[:, None]
+    pairless = (whole_freedom == 0)[:, None]
     if pairless.any():
         half = _median(square_between, groups)[:, None] / 2
         within = np.where(pairless, half, within)
@@ -140,12 +141,14 @@ def _variances(by_turn: _Squares) -> Variances:
         )
     of_mean = within / np.maximum(by_turn.size, 1)
     of_mean += between / np.maximum(by_turn.groups, 1)
-    _, _, of_turns = mean_and_spread(by_turn.mean, of_mean, by_turn.size > 0)
+    of_turns = spread_of(by_turn.mean, of_mean, by_turn.size > 0)
     return Variances(within, between, of_turns)
 
 
 def _median(values: Floats, weight: Floats) -> Floats:
     """float64[K]: the weighted median along the turns."""
+    if values.shape[1] == 1:
+        return values[:, 0]
     folds = np.arange(len(values))
     order = np.where(weight > 0, values, np.inf).argsort(axis=1)
     total = weight[folds[:, None], order].cumsum(axis=1)
@@ -165,9 +168,7 @@ def _seat_means(
     precision = 1 / (variances.within + variances.between + variances.turns[:, None])
     precision = precision / precision.max(1, keepdims=True)
     of_rows = precision.take(layout.turn_of_cell[layout.cell], axis=1)
-    weight = _by_tree(of_rows, tree)
-    of_rows *= values
-    sums = _by_tree(of_rows, tree)
+    weight, sums = _by_tree(tree, of_rows, of_rows * values)
     mean = np.where(weight > 0, sums / np.maximum(weight, TINY), 0.0)
     count = np.sqrt(weight)
     others = count.sum(1, keepdims=True) - count
@@ -176,12 +177,16 @@ def _seat_means(
     return np.where(present, total / np.where(present, others, 1.0), 0.0), others
 
 
-def _by_tree(values: Floats, tree: Ints) -> Floats:
-    """float64[K, trees]: sums over the rows of each tree."""
-    num_folds, num_trees = len(values), int(tree.max()) + 1
-    places = np.arange(num_folds)[:, None] * num_trees + tree
-    flat = np.bincount(places.ravel(), values.ravel(), num_folds * num_trees)
-    return np.asarray(flat.reshape(num_folds, num_trees), np.float64)
+def _by_tree(tree: Ints, *columns: Floats) -> list[Floats]:
+    """float64[K, trees] of float64[K, N]: sums over the rows of each tree."""
+    num_folds, num_trees = len(columns[0]), int(tree.max()) + 1
+    places = (np.arange(num_folds)[:, None] * num_trees + tree).ravel()
+    size = num_folds * num_trees
+    sums = [np.bincount(places, values.ravel(), size) for values in columns]
+    return [
+        np.asarray(of_trees.reshape(num_folds, num_trees), np.float64)
+        for of_trees in sums
+    ]
 
 
 def _of_rows(

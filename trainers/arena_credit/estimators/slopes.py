@@ -55,7 +55,7 @@ class TurnBlock(NamedTuple):
         starts: int64[G], first row of each group.
         group: int64[n], group of each row.
         training: float64[K, n], 1 if the row is in the regression of a fold, else 0.
-        by_row: float64[n, K], the same, row by row.
+        by_row: float64[n, K], the same, for sums that add row after row.
         size: float64[K, G], number of rows of a group in the regression.
         num: float64[K], number of rows in the regression.
         within_freedom: float64[K], the rows less the groups with rows in the regression.
@@ -98,7 +98,7 @@ class Layout:
         cell: int64[N], cell of each row.
         turn_of_cell: int64[C], turn of each cell, from 0.
         training: float64[K, N], 1 if the row is in the regression of a fold, else 0.
-        by_row: float64[N, K], the same, row by row.
+        by_row: float64[N, K], the same, for sums that add row after row.
         size: float64[K, C], number of rows of a cell in the regression.
         num: float64[K, T], number of rows of a turn in the regression.
         num_groups: float64[K, T], number of cells of a turn with rows in the regression.
@@ -114,10 +114,10 @@ class Layout:
         turn, group = turn[self.rows], group[self.rows]
         new_turn = differs_from_before(turn)
         new_cell = new_turn | differs_from_before(group)
-        self._cells = np.flatnonzero(new_cell)
-        self.cell = np.cumsum(new_cell) - 1
-        self.turn_of_cell = (np.cumsum(new_turn) - 1)[self._cells]
-        self._turns = np.flatnonzero(new_turn[self._cells])  # first cell of each
+        self._cells = new_cell.nonzero()[0]
+        self.cell = new_cell.cumsum() - 1
+        self.turn_of_cell = (new_turn.cumsum() - 1)[self._cells]
+        self._turns = new_turn[self._cells].nonzero()[0]  # first cell of each
         self.numbers = turn[new_turn]
         self.by_row = training.T[self.rows].astype(np.float64)
         self.training = np.ascontiguousarray(self.by_row.T)
@@ -241,7 +241,10 @@ def fit(
         shrinkage: how much evidence a slope needs.
         slopes_before: float64[K], number of slopes that were fitted to make the values.
     """
-    k = columns.values.shape[1]
+    k, most_freedom = columns.values.shape[1], values.shape[1] - 1
+    if most_freedom < shrinkage.rows or most_freedom - 1 <= shrinkage.freedom:
+        # a slope needs `rows` degrees of freedom, and more than `freedom` left over
+        return _without_slopes(columns, len(values))
     within_freedom = block.within_freedom
     both = np.empty((len(values), k + 1, values.shape[1]))
     np.multiply(columns.values, block.training[:, None], out=both[:, :k])
@@ -262,7 +265,7 @@ def fit(
     known = (within_freedom > 0) & (square_between > 0)
     ratio = square_within / np.maximum(square_between, TINY)
     between = np.where(known, np.minimum(ratio, 1.0), 1.0)
-    between[between < LEAST_BETWEEN] = 0.0
+    between *= between >= LEAST_BETWEEN
     freedom = np.where(between > 0, block.num - 1, within_freedom)
     # of the rows within + √λ (mean of the group - mean): those within a group add up to 0
     products += between[:, None, None] * products_between
@@ -289,6 +292,23 @@ def fit(
         variance=variance,
         usable=usable & enough[:, None],
         small_sample=small_sample,
+        columns=columns,
+    )
+
+
+def _without_slopes(columns: Columns, num_folds: int) -> Regression:
+    """Regressions of too few rows, which use no column."""
+    shape = (num_folds, columns.values.shape[1])
+    zeros, ones = np.zeros(shape), np.ones(num_folds)
+    return Regression(
+        directions=np.zeros((*shape, shape[1])),
+        coordinates=zeros,
+        doubt=np.full(shape, np.inf),
+        f=zeros,
+        centre=zeros,
+        variance=ones,
+        usable=np.zeros(shape, np.bool_),
+        small_sample=ones,
         columns=columns,
     )
 
@@ -400,13 +420,25 @@ def mean_and_spread(
 ) -> tuple[Floats, Floats, Floats]:
     """Random-effects mean along axis 1, its precision, and the variance between true values.
 
-    By the moments of DerSimonian and Laird (1986).
-
     Args:
         value: float64[K, T, ...].
         variance: likewise, of the error of each value.
         known: bool, likewise.
     """
+    spread = spread_of(value, variance, known)
+    weight = np.where(known, 1 / np.maximum(variance + spread[:, None], TINY), 0.0)
+    precision = weight.sum(1)
+    mean = (weight * value).sum(1) / np.maximum(precision, TINY)
+    return mean, precision, spread
+
+
+def spread_of(value: Floats, variance: Floats, known: Bools) -> Floats:
+    """The variance between true values along axis 1, as in `mean_and_spread`.
+
+    By the moments of DerSimonian and Laird (1986). One value shows none.
+    """
+    if value.shape[1] == 1:
+        return np.zeros_like(value[:, 0])
     weight = np.where(known, 1 / np.maximum(variance, TINY), 0.0)
     total, num = weight.sum(1), known.sum(1)
     mean = (weight * value).sum(1) / np.maximum(total, TINY)
@@ -415,11 +447,7 @@ def mean_and_spread(
     several = (num > 1) & (scale > 1e-9 * total)
     excess = np.minimum(np.maximum(excess, 0), HUGE)
     spread = excess / np.maximum(scale, 1 / HUGE)
-    spread = np.where(several, np.minimum(spread, HUGE), 0.0)
-    weight = np.where(known, 1 / np.maximum(variance + spread[:, None], TINY), 0.0)
-    precision = weight.sum(1)
-    mean = (weight * value).sum(1) / np.maximum(precision, TINY)
-    return mean, precision, spread
+    return np.where(several, np.minimum(spread, HUGE), 0.0)
 
 
 def common_slope(slopes: Slopes, threshold: float) -> tuple[Floats, Floats]:
