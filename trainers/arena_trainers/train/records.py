@@ -80,6 +80,7 @@ class TurnRecord(NamedTuple):
 SpanFunction = Callable[[Sequence[int], Sequence[int], str], Sequence[int]]
 
 PARTS = ("game", "format")  # of the reward, as `PromptWrapper` pays them
+TOKEN_COLUMNS = ("entropy", "logprob", "span")
 # columns that need the state before a turn
 OF_STATES = frozenset(
     {"state_key", "action", "value", "features", "features.all", "reply_probs"}
@@ -122,6 +123,9 @@ def turn_records(
     of_turns = {name: f for name, f in functions.items() if name not in of_calls}
     calls: list[Call] = []  # of `records`, where `of_calls` ask for them
     reads_states = bool(functions) or not OF_STATES.isdisjoint(columns)
+    reads_features = not {"features", "features.all"}.isdisjoint(columns)
+    token_columns = [name for name in TOKEN_COLUMNS if f"tokens.{name}" in columns]
+    opponents_by_seats: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     records: list[TurnRecord] = []
     for number, (episode, game, policies) in enumerate(
         zip(episodes, games, seats, strict=True)
@@ -129,7 +133,10 @@ def turn_records(
         states = turn_states(episode, rules[game]) if reads_states else []
         first = len(records)
         last_places = {turn.seat: place for place, turn in enumerate(episode.turns)}
-        opponents = [other_seats(policies, seat) for seat in range(len(policies))]
+        opponents = opponents_by_seats.get(tuple(policies))
+        if opponents is None:
+            opponents = [other_seats(policies, seat) for seat in range(len(policies))]
+            opponents_by_seats[tuple(policies)] = opponents
         # generations of each seat beyond one per turn
         extra_calls = [0] * len(policies)
         for place, turn in enumerate(episode.turns):
@@ -156,9 +163,9 @@ def turn_records(
                 "opponent": opponents[seat],
             }
             if turn.generations:
-                new = _call_records(episode, turn, columns, fields, spans)
+                new = _call_records(episode, turn, token_columns, fields, spans)
             else:
-                new = [_turn_record(episode, turn, columns, fields, spans)]
+                new = [_turn_record(episode, turn, token_columns, fields, spans)]
             if reads_states:
                 state, game_rules = states[place], rules[game]
                 new = [
@@ -174,7 +181,7 @@ def turn_records(
                 new[:-1] = [with_supplied(r, without_rewards(values)) for r in new[:-1]]
                 new[-1] = with_supplied(new[-1], values)
             records += new
-        if not {"features", "features.all"}.isdisjoint(columns):
+        if reads_features:
             records[first:] = _with_end_features(
                 records[first:], episode, rules[game], "features.all" in columns
             )
@@ -270,7 +277,7 @@ def _pay_before(
 def _turn_record(
     episode: Episode,
     turn: Turn,
-    columns: Collection[str],
+    token_columns: Sequence[str],
     fields: Mapping[str, Any],
     spans: SpanFunction | None,
 ) -> TurnRecord:
@@ -279,7 +286,7 @@ def _turn_record(
     Args:
         episode: the turn's episode.
         turn: the turn.
-        columns: the optional columns that are wanted.
+        token_columns: the token columns that are wanted.
         fields: the fields that do not follow from the turn alone.
         spans: as for `turn_records`.
     """
@@ -291,7 +298,7 @@ def _turn_record(
         rewards=turn.rewards,
         num_tokens=len(turn.token_ids),
         row_length=len(turn.prompt_ids) + len(turn.token_ids),
-        tokens=_token_columns(turn, columns, spans),
+        tokens=_token_columns(turn, token_columns, spans),
         parent=-1 if episode.parent is None else episode.parent,
         branch=-1 if episode.branch is None else episode.branch,
         is_invalid=turn.invalid is not None,
@@ -302,7 +309,7 @@ def _turn_record(
 def _call_records(
     episode: Episode,
     turn: Turn,
-    columns: Collection[str],
+    token_columns: Sequence[str],
     fields: Mapping[str, Any],
     spans: SpanFunction | None,
 ) -> list[TurnRecord]:
@@ -331,7 +338,7 @@ def _call_records(
             "role": generation.role,
         }
         records.append(
-            _turn_record(episode, call_turn, columns, {**fields, **call_fields}, spans)
+            _turn_record(episode, call_turn, token_columns, {**fields, **call_fields}, spans)
         )
     return records
 
@@ -412,23 +419,22 @@ def other_seats(seats: Sequence[str], seat: int) -> tuple[str, ...]:
 
 
 def _token_columns(
-    turn: Turn, columns: Collection[str], spans: SpanFunction | None
+    turn: Turn, names: Sequence[str], spans: SpanFunction | None
 ) -> dict[str, Sequence[float]]:
-    columns_by_name: dict[str, Sequence[float]] = {}
-    token_values = (
-        ("entropy", "tokens.entropy", turn.entropies),
-        ("logprob", "tokens.logprob", turn.logprobs),
-    )
-    for name, column, values in token_values:
-        if column in columns:
-            if values is None:
-                raise ValueError(f"a learner's turn has no {name}: {turn.reply[:60]!r}")
-            columns_by_name[name] = values
-    if "tokens.span" in columns:
-        token_ids = turn.token_ids or ()
-        columns_by_name["span"] = (
-            [1] * len(token_ids)
-            if spans is None
-            else spans(turn.prompt_ids or (), token_ids, turn.reply)
-        )
-    return columns_by_name
+    columns: dict[str, Sequence[float]] = {}
+    for name in names:
+        if name == "span":
+            columns[name] = _spans(turn, spans)
+            continue
+        values = turn.entropies if name == "entropy" else turn.logprobs
+        if values is None:
+            raise ValueError(f"a learner's turn has no {name}: {turn.reply[:60]!r}")
+        columns[name] = values
+    return columns
+
+
+def _spans(turn: Turn, spans: SpanFunction | None) -> Sequence[int]:
+    token_ids = turn.token_ids or ()
+    if spans is None:
+        return [1] * len(token_ids)
+    return spans(turn.prompt_ids or (), token_ids, turn.reply)
