@@ -338,7 +338,9 @@ def _call_records(
             "role": generation.role,
         }
         records.append(
-            _turn_record(episode, call_turn, token_columns, {**fields, **call_fields}, spans)
+            _turn_record(
+                episode, call_turn, token_columns, {**fields, **call_fields}, spans
+            )
         )
     return records
 

@@ -71,6 +71,7 @@ from arena_trainers.engines import (
 from arena_trainers.engines.protocols import WeightSender
 from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.backends.forward_pass import evaluating
+from arena_trainers.lm.backends.transformers import TransformersBackend
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.advantages import BatchCredit
@@ -90,6 +91,7 @@ from arena_trainers.train.opponent_policies import check_replies
 from arena_trainers.train.played import PlayedBatch, SelectedTurns
 from arena_trainers.train.prepared import PreparedGames, prepare_games
 from arena_trainers.train.rollout.asynchronous import AsyncPlayer
+from arena_trainers.train.rollout.expected import ExpectedReplies
 from arena_trainers.train.rollout.filters import Filter
 from arena_trainers.train.rollout.player import RolloutPlayer
 from arena_trainers.train.rollout.reward_columns import (
@@ -164,6 +166,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         player: plays generation batches.
         async_player: has them played beside training, if `args.asynchronous` says so.
         learners: those of `args.roles`, if there are several.
+        expected_replies: tells what will probably be drawn.
         filter: chooses what is trained.
         terms: the terms that `losses` adds to the loss.
         tokens: the critic with a term of its own in the loss, if there is one.
@@ -255,6 +258,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         self.matching = Matching(
             games, args, self.accelerator, self.policy, clock, self._agent()
         )
+        self.expected_replies = ExpectedReplies(self._backend_in_turns())
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, clock)
         check_replies(args, self.policy)
@@ -368,6 +372,8 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         # for the critic, too
         with self.sharded_weights.weights_for_play(), evaluating(model):
             self.credit.step = step
+            if trains:
+                self.expected_replies.tell()
             played = (self.async_player or self.player).play(inputs, step, trains)
             selected = self.filter(played)
             self.last_played, self.last_selected = played, selected
@@ -378,6 +384,8 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             if self.args.weighting == "turn":
                 advantage = weighted(advantage, self.last_turns)
             self._rows = self._training_rows(advantage)
+            if trains:
+                self.expected_replies.note(self._rows, self.last_episodes)
             batch = row_tensors(self._rows, self)
         with self.clock.part("training"):
             turns = [turn for episode in self.last_episodes for turn in episode.turns]
@@ -395,6 +403,13 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             self._log_play(advantage)
             self._log_rows()
         return batch
+
+    def _backend_in_turns(self) -> TransformersBackend | None:
+        """The backend, where one model plays in turns with its training, a row for each turn of it."""
+        backend, args = self.policy.backend, self.args
+        is_one = self.learners is None and not args.asynchronous
+        is_fit = is_one and args.layout == "turn"
+        return backend if is_fit and isinstance(backend, TransformersBackend) else None
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -494,6 +509,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
+        self.expected_replies.forget()
         step = self.state.global_step
         self.checkpoint_files.save(checkpoint_of(self._get_output_dir(trial), step))
 

@@ -22,6 +22,79 @@ KEEP = 0.75  # of the rows of a cache have to be open, else the others are cut o
 Integers = NDArray[np.int64]
 
 
+class OpenRows(Protocol):
+    """Distinct texts whose next tokens are drawn: prompts, then prompts with the tokens so far."""
+
+    @property
+    def logits(self) -> torch.Tensor:
+        """[R, V], of the token after each row."""
+        ...
+
+    def extend(self, parents: Integers, ids: Integers) -> Integers:
+        """Goes on with rows and a further token of each.
+
+        Args:
+            parents: int64[P], rows, in increasing order; a row comes once for each of its tokens.
+            ids: int64[P], the tokens.
+
+        Returns:
+            int64[P], the rows of the longer texts.
+        """
+        ...
+
+    def end(self, replies: Integers, rows: Integers, tokens: Integers) -> None:
+        """Notes replies that have ended.
+
+        Args:
+            replies: int64[E], their numbers.
+            rows: int64[E], which hold all their tokens but the last.
+            tokens: int64[E, T], of each reply.
+        """
+        ...
+
+    def close(self) -> None:
+        """All replies have ended."""
+        ...
+
+
+def draw_replies(
+    rows: OpenRows, row_of: Integers, sampler: SeededSampler, sampling: Sampling
+) -> Integers:
+    """The tokens of replies to prompts.
+
+    Args:
+        rows: the distinct prompts.
+        row_of: int64[B], the prompt of each reply.
+        sampler: draws the tokens of all replies.
+        sampling: how long replies are, and what ends them.
+
+    Returns:
+        int64[B, T]; anything after a reply's end.
+    """
+    row_of = row_of.copy()
+    end_ids = np.array(sampling.end_ids)
+    is_open = np.ones(len(row_of), dtype=bool)
+    tokens = np.zeros((len(row_of), sampling.max_new_tokens), np.int64)
+    for step in range(sampling.max_new_tokens):
+        replies, logits = is_open.nonzero()[0], rows.logits
+        drawn = sampler.draw(logits, row_of[replies], replies).cpu().numpy()
+        tokens[replies, step] = drawn
+        ends = (drawn[:, None] == end_ids).any(axis=1)
+        if step + 1 == sampling.max_new_tokens:
+            ends[:] = True
+        ended = replies[ends]
+        is_open[ended] = False
+        rows.end(ended, row_of[ended], tokens[ended, : step + 1])
+        if len(ended) == len(replies):
+            break
+        replies, drawn = replies[~ends], drawn[~ends]
+        pairs = row_of[replies] * logits.shape[1] + drawn  # as one number
+        pairs, place = np.unique(pairs, return_inverse=True)
+        row_of[replies] = rows.extend(*np.divmod(pairs, logits.shape[1]))[place]
+    rows.close()
+    return tokens[:, : step + 1]
+
+
 class StartedBatch(Protocol):
     """Distinct prompts after their forward pass; as `PrefilledBatch`."""
 
@@ -58,69 +131,54 @@ class EndedReply(NamedTuple):
 EndObserver = Callable[[Sequence[EndedReply]], None]
 
 
-def generate_replies(
-    model: PreTrainedModel,
-    batch: StartedBatch,
-    row_of: Integers,
-    sampler: SeededSampler,
-    sampling: Sampling,
-    on_end: EndObserver | None = None,
-) -> Integers:
-    """The tokens of replies to prompts.
+class CachedRows:
+    """`OpenRows` whose keys and values are in a cache.
 
     Args:
         model: a causal language model.
         batch: the distinct prompts.
-        row_of: int64[B], the prompt of each reply.
-        sampler: draws the tokens of all replies.
-        sampling: how long replies are, and what ends them.
         on_end: called before the rows of replies that have ended leave the cache.
 
-    Returns:
-        int64[B, T]; anything after a reply's end.
+    Attributes:
+        logits: [R, V], of the token after each row.
     """
-    logits, mask, cache = batch.logits[:, -1], batch.mask, batch.cache
-    device = logits.device
-    row_of = row_of.copy()
-    end_ids = np.array(sampling.end_ids)
-    is_open = np.ones(len(row_of), dtype=bool)
-    ended: list[EndedReply] = []  # and still in the cache
-    tokens = np.zeros((len(row_of), sampling.max_new_tokens), np.int64)
-    for step in range(sampling.max_new_tokens):
-        replies = np.flatnonzero(is_open)
-        drawn = sampler.draw(logits, row_of[replies], replies).cpu().numpy()
-        tokens[replies, step] = drawn
-        ends = (drawn[:, None] == end_ids).any(axis=1)
-        if step + 1 == sampling.max_new_tokens:
-            ends[:] = True
-        is_open[replies[ends]] = False
-        if on_end is not None:
-            ended += [
-                EndedReply(int(reply), int(row_of[reply]), tokens[reply, : step + 1])
-                for reply in replies[ends]
-            ]
-        if ends.all():
-            break
-        replies, drawn = replies[~ends], drawn[~ends]
-        rows = len(logits)
-        pairs = row_of[replies] * logits.shape[1] + drawn  # as one number
-        pairs, place = np.unique(pairs, return_inverse=True)
-        parents, ids = np.divmod(pairs, logits.shape[1])
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        batch: StartedBatch,
+        on_end: EndObserver | None = None,
+    ) -> None:
+        self.model, self.on_end = model, on_end
+        self.logits = batch.logits[:, -1]
+        self.mask, self.cache = batch.mask, batch.cache
+        self._ended: list[EndedReply] = []  # and still in the cache
+
+    def extend(self, parents: Integers, ids: Integers) -> Integers:
+        num_rows, device = len(self.logits), self.logits.device
         is_branching = bool((parents[1:] == parents[:-1]).any())
-        if len(parents) >= KEEP * rows and not is_branching:
-            row_ids = np.zeros(rows, np.int64)  # any token where a reply has ended
+        if len(parents) >= KEEP * num_rows and not is_branching:
+            rows = parents
+            row_ids = np.zeros(num_rows, np.int64)  # any token where a reply has ended
             row_ids[parents] = ids
         else:
-            if on_end is not None:
-                on_end(ended)
-            ended = []
+            self.close()
             index = torch.from_numpy(parents).to(device)
-            cache.reorder_cache(index)  # type: ignore[union-attr, arg-type] # indices
-            mask = mask[index]
-            row_of[replies], row_ids = place, ids
-        mask = torch.nn.functional.pad(mask, (0, 1), value=1)
+            self.cache.reorder_cache(index)  # type: ignore[union-attr, arg-type] # indices
+            self.mask = self.mask[index]
+            rows, row_ids = np.arange(len(ids)), ids
+        self.mask = torch.nn.functional.pad(self.mask, (0, 1), value=1)
         step_ids = torch.from_numpy(row_ids[:, None]).to(device)
-        logits = forward_with_cache(model, step_ids, mask, cache).logits[:, -1]
-    if on_end is not None:
-        on_end(ended)
-    return tokens[:, : step + 1]
+        output = forward_with_cache(self.model, step_ids, self.mask, self.cache)
+        self.logits = output.logits[:, -1]
+        return rows
+
+    def end(self, replies: Integers, rows: Integers, tokens: Integers) -> None:
+        if self.on_end is not None:
+            ended = zip(replies.tolist(), rows.tolist(), tokens, strict=True)
+            self._ended += [EndedReply(*reply) for reply in ended]
+
+    def close(self) -> None:
+        if self.on_end is not None:
+            self.on_end(self._ended)
+        self._ended = []

@@ -1,7 +1,7 @@
 """`TransformersBackend`: tokens by the forward passes of a transformers model."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple, TypeVar
 
@@ -30,11 +30,18 @@ from arena_trainers.lm.backends.forward_pass import (
 )
 from arena_trainers.lm.backends.generation_settings import with_generation_config
 from arena_trainers.lm.backends.key_values import ROOM, KeyValueShape
+from arena_trainers.lm.backends.known_texts import (
+    KnownRows,
+    KnownTexts,
+    ReplyTo,
+    followed_texts,
+    known_is_quick,
+)
 from arena_trainers.lm.backends.memory import (
     GenerationLimits,
     chunks_by_length,
 )
-from arena_trainers.lm.backends.open_rows import EndedReply, generate_replies
+from arena_trainers.lm.backends.open_rows import CachedRows, EndedReply, draw_replies
 from arena_trainers.lm.backends.padding import distinct_lists, left_padded
 from arena_trainers.lm.backends.prefixes import (
     CachedText,
@@ -90,10 +97,27 @@ class TransformersBackend:
         self._store_version: object = None
         # one, once it is measured
         self._shapes: list[KeyValueShape | None] | None = None
+        self._expected: Collection[ReplyTo] = ()
+        self._known: KnownTexts | None = None
 
     def forget_episodes(self) -> None:
-        """Frees what is kept between the turns of episodes."""
-        self._limits = self._store = None
+        """Frees what is kept between the turns of episodes; no reply is expected any more."""
+        self._limits = self._store = self._known = None
+        self._expected = ()
+
+    def expect_replies(self, replies: Collection[ReplyTo], num_rounds: int) -> None:
+        """Tells what will probably be drawn, with weights that do not change until `forget_episodes`.
+
+        One forward pass computes it before the first round (`arena_trainers.lm.backends.known_texts`), if
+        that takes less time than one pass in each round.
+
+        Args:
+            replies: token ids of prompts, and of the replies to them.
+            num_rounds: how often `generate` will be called.
+        """
+        is_quick = known_is_quick(self.model, followed_texts(replies), num_rounds)
+        self._expected = replies if is_quick else ()
+        self._known = None
 
     def generate(
         self,
@@ -159,8 +183,10 @@ class TransformersBackend:
         """The replies to prompts in one batch; entropies are empty unless asked for."""
         sampler = SeededSampler(seeds, sampling, prompt_ids, on_step)
         prompts, row_of = distinct_lists(prompt_ids)
-        store = self._store_of(model, sum(map(len, prompts)))
-        if store is not None:
+        if self._expected and on_step is None:
+            known = KnownRows(self._known_of(model), prompts)
+            replies = draw_replies(known, row_of, sampler, sampling)
+        elif store := self._store_of(model, sum(map(len, prompts))):
             replies = _generate_from_parts(
                 model, store, prompts, row_of, sampler, sampling
             )
@@ -186,6 +212,12 @@ class TransformersBackend:
             _truncate_rows(logprobs.tolist(), lengths),
             _truncate_rows(entropies, lengths),
         )
+
+    def _known_of(self, model: PreTrainedModel) -> KnownTexts:
+        """What is known of texts, the expected ones included."""
+        if self._known is None:
+            self._known = KnownTexts(model, self.pad_id, self._expected)
+        return self._known
 
     def _store_of(self, model: PreTrainedModel, num_tokens: int) -> PrefixStore | None:
         """What is kept for the model's weights; None if its cache cannot be cut, or is not worth it.
@@ -227,7 +259,7 @@ class TransformersBackend:
         ids, mask = left_padded(prompts, self.pad_id, model.device)
         output = forward_with_cache(model, ids, mask)
         batch = WholePrompts(output.logits, mask, dynamic_cache(model, output))
-        return generate_replies(model, batch, row_of, sampler, sampling)
+        return draw_replies(CachedRows(model, batch), row_of, sampler, sampling)
 
     def _generate_with_transformers(
         self,
@@ -293,7 +325,8 @@ def _generate_from_parts(
             ),
         )
 
-    return generate_replies(model, batch, row_of, sampler, sampling, keep_ended)
+    rows = CachedRows(model, batch, keep_ended)
+    return draw_replies(rows, row_of, sampler, sampling)
 
 
 def _locked_context(context: GenerateContext) -> GenerateContext:

@@ -1,0 +1,137 @@
+"""Replies that are expected: the model's own, in fewer forward passes."""
+
+import pytest
+import torch
+
+from arena_trainers.lm import LMPolicy
+from arena_trainers.lm.backends import Sampling, known_texts
+from arena_trainers.lm.backends.known_texts import KnownTexts, followed_texts
+from arena_wrappers import RandomPolicy, play
+
+
+@pytest.fixture
+def speaker(policy):
+    return LMPolicy(policy.model, policy.tokenizer, max_new_tokens=3, with_entropy=True)
+
+
+@pytest.fixture
+def prompts(policy, kuhn_env):
+    """Of lockstep play: uneven lengths, most of them several times."""
+    episodes = play(kuhn_env, RandomPolicy(), range(20))
+    return [policy.encode(turn.messages) for e in episodes for turn in e.turns]
+
+
+@pytest.fixture
+def passes(policy, monkeypatch):
+    """The shape of the tokens of each forward pass: rows, and tokens of a row."""
+    found = []
+    forward = policy.model.forward
+
+    def counted(*args, **kwargs):
+        found.append(tuple(kwargs["input_ids"].shape))
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(policy.model, "forward", counted)
+    return found
+
+
+def replies_of(prompts, generated):
+    pairs = zip(prompts, generated.token_ids, strict=True)
+    return list(dict.fromkeys((tuple(prompt), tuple(ids)) for prompt, ids in pairs))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_new_tokens": 1},
+        {"max_new_tokens": 4, "temperature": 0.7, "repetition_penalty": 1.3},
+        {"max_new_tokens": 4, "top_k": 5, "top_p": 0.9, "min_p": 0.01},
+        {"max_new_tokens": 3, "temperature": 0, "repetition_penalty": 1.5},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("part", [1, 3])
+def test_what_is_drawn_does_not_depend_on_what_is_expected(
+    policy, prompts, options, part
+):
+    """Whether all is expected that comes, or a third of it and replies to other prompts.
+
+    Several tokens end a reply, so that the replies of a batch differ in length.
+    """
+    backend = policy.backend
+    ends = (*policy.eos_ids, 3, 5, 8)
+    sampling = Sampling(end_ids=ends, with_entropy=True, **options)
+    seeds = range(len(prompts))
+    own = backend.generate(prompts, seeds, sampling)
+    expected = [*replies_of(prompts, own)[::part], ((4, 3, 4), (7, 2))]
+    backend.expect_replies(expected, num_rounds=100)
+    found = backend.generate(prompts, seeds, sampling)
+    assert found.token_ids == own.token_ids
+    for one, two in (
+        (found.logprobs, own.logprobs),
+        (found.entropies, own.entropies),
+    ):
+        for numbers, others in zip(one, two, strict=True):
+            assert numbers == pytest.approx(others, abs=1e-5)
+
+
+def test_expected_replies_take_one_pass_in_all_rounds(speaker, prompts, passes):
+    backend, seeds = speaker.backend, range(len(prompts))
+    own = backend.generate(prompts, seeds, speaker.sampling)
+    backend.expect_replies(replies_of(prompts, own), num_rounds=100)
+    passes.clear()
+    for first in range(0, len(prompts), 10):
+        part = slice(first, first + 10)
+        backend.generate(prompts[part], seeds[part], speaker.sampling)
+    assert len(passes) == 1
+    assert passes[0][1] <= max(map(len, prompts)) + 2  # the last token is not run
+
+
+def test_what_is_expected_ends_with_play(speaker, prompts, passes):
+    """Then the weights may change."""
+    backend, seeds = speaker.backend, range(len(prompts))
+    own = backend.generate(prompts, seeds, speaker.sampling)
+    backend.expect_replies(replies_of(prompts, own), num_rounds=100)
+    backend.generate(prompts, seeds, speaker.sampling)
+    backend.forget_episodes()
+    with torch.no_grad():
+        for weight in speaker.model.parameters():
+            weight.add_(torch.randn_like(weight))
+    changed = backend.generate(prompts, seeds, speaker.sampling)
+    fresh = LMPolicy(
+        speaker.model, speaker.tokenizer, max_new_tokens=3, with_entropy=True
+    )
+    assert changed == fresh.backend.generate(prompts, seeds, speaker.sampling)
+    assert changed.token_ids != own.token_ids
+
+
+@pytest.mark.parametrize("too_much", ["passes", "logits", "padding"])
+def test_nothing_is_expected_that_costs_more_or_is_not_exact(
+    speaker, prompts, passes, monkeypatch, too_much
+):
+    backend, seeds = speaker.backend, range(len(prompts))
+    backend.generate(prompts, seeds, speaker.sampling)  # measures what caches do
+    passes.clear()
+    own = backend.generate(prompts, seeds, speaker.sampling)
+    usual = list(passes)
+    if too_much == "logits":
+        monkeypatch.setattr(known_texts, "MAX_LOGITS", 100)
+    if too_much == "padding":
+        monkeypatch.setattr(known_texts, "reads_padding", lambda model: True)
+    rounds = 0 if too_much == "passes" else 100
+    backend.expect_replies(replies_of(prompts, own), rounds)
+    passes.clear()
+    assert backend.generate(prompts, seeds, speaker.sampling) == own
+    assert passes == usual
+
+
+def test_logits_are_those_after_each_text(policy):
+    replies = [((5, 6), (7, 8, 2)), ((5, 6), (9, 2)), ((4,), (2,)), ((4,), ())]
+    assert followed_texts(replies) == {(5, 6, 7, 8): 3, (5, 6, 9): 2, (4,): 1}
+    with torch.no_grad():
+        known = KnownTexts(policy.model, policy.pad_id, replies)
+        texts = [(5, 6), (5, 6, 7), (5, 6, 7, 8), (5, 6, 9), (4,), (8, 8, 8)]
+        found = known.after(texts)
+        for text, logits in zip(texts, found, strict=True):
+            alone = policy.model(torch.tensor([text])).logits[0, -1]
+            torch.testing.assert_close(logits, alone, rtol=0, atol=1e-5)
