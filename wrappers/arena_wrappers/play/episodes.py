@@ -28,6 +28,8 @@ class EnvCache:
         env, self.env_fn = env_fn(), env_fn  # whose id is the key
         env = env if isinstance(env, PromptWrapper) else PromptWrapper(env)
         self.first = env.seated(prompts)
+        seats = range(env.env.game.num_players)
+        self.options = [self.first.options_of(seat) for seat in seats]
         self.free: list[PromptWrapper] = []
         base = self.first.env
         self.header: dict[str, Any] = {
@@ -82,6 +84,10 @@ class LiveEpisode:
         plan: what is played.
         cache: gives the environment.
         fork: where the episode starts, if it branched from another one.
+
+    Attributes:
+        seat: the seat to move; at the end, the first one.
+        is_over: whether the episode has ended.
     """
 
     pending: TurnRequest
@@ -109,6 +115,14 @@ class LiveEpisode:
         self.base = self.env.env
         agents = self.base.possible_agents
         self.last_turn = {agents[turn.seat]: turn for turn in self.turns}
+        self._look()
+
+    def _look(self) -> None:
+        """Sees who is to move, and whether the episode is over."""
+        base = self.base
+        agent = base.agent_selection
+        self.seat = base.possible_agents.index(agent)
+        self.is_over = base.terminations[agent] or base.truncations[agent]
 
     def candidates(self) -> "list[LiveEpisode]":
         """The episodes that branch from this one at its fork."""
@@ -126,29 +140,15 @@ class LiveEpisode:
         return candidates
 
     @property
-    def is_over(self) -> bool:
-        agent = self.base.agent_selection
-        return (
-            self.lost is not None
-            or self.base.terminations[agent]
-            or self.base.truncations[agent]
-        )
-
-    @property
-    def seat(self) -> int:
-        return self.base.possible_agents.index(self.base.agent_selection)
-
-    @property
     def policy(self) -> Policy:
         return self.plan.policies[self.seat]
 
     def request(self) -> TurnRequest:
-        env, base, plan = self.env, self.base, self.plan
-        agent = base.agent_selection
-        seat = self.seat
-        turn = self.last_turn[agent].index + 1 if agent in self.last_turn else 0
-        options = env.options_of(seat)
-        messages, legal = env.prompt_and_legal_texts()
+        base, plan, seat = self.base, self.plan, self.seat
+        last_turn = self.last_turn.get(base.agent_selection)
+        turn = 0 if last_turn is None else last_turn.index + 1
+        options = self.cache.options[seat]
+        messages, legal = self.env.prompt_and_legal_texts()
         if plan.branch is not None:
             self._fork_at(seat, turn, plan.branch)
         self.pending = TurnRequest(
@@ -186,23 +186,26 @@ class LiveEpisode:
         if reply.error is not None:
             self._lose(reply, reply.error)
             return
-        env, request = self.env, self.pending
-        policy = self.plan.policies[request.seat].name
-        replayed_action = self.plan.drawn.get(len(self.turns))
-        text = storable(reply.text)
+        env, request, plan, seat = self.env, self.pending, self.plan, self.seat
+        agent = self.base.agent_selection
         env.submit(
-            text, reply.invalid, seed=request.seed, replayed_action=replayed_action
+            storable(reply.text),
+            reply.invalid,
+            seed=request.seed,
+            replayed_action=plan.drawn.get(len(self.turns)) if plan.drawn else None,
         )
+        policy = plan.policies[seat].name
         turn = turn_of(request, policy, reply, env.played, env.outcome)
         self.turns.append(turn)
-        self.last_turn[self.base.possible_agents[request.seat]] = turn
-        if env.options_of(request.seat).history == "transcript":
+        self.last_turn[agent] = turn
+        if self.cache.options[seat].history == "transcript":
             self._remember(turn)
         for payee, parts in env.reward_parts.items():
             if payee in self.last_turn:
                 rewards = self.last_turn[payee].rewards
                 for name, reward in parts.items():
                     rewards[name] = rewards.get(name, 0.0) + reward
+        self._look()
 
     def questions(self) -> list[ProbeQuestion]:
         """What is asked beside the last turn."""
@@ -240,6 +243,7 @@ class LiveEpisode:
         turn.invalid, turn.detail = "timeout" if reply.timed_out else "error", detail
         self.turns.append(turn)
         self.lost = f"policy {policy!r} gave no reply: {detail}"
+        self.is_over = True
 
     def _remember(self, turn: Turn) -> None:
         """Keeps the tokens of a seat's conversation, unless some of them are unknown."""
