@@ -200,11 +200,11 @@ class LiveEpisode:
         self.last_turn[agent] = turn
         if self.cache.options[seat].history == "transcript":
             self._remember(turn)
-        for payee, parts in env.reward_parts.items():
+        for payee, reward in env.game_rewards.items():
             if payee in self.last_turn:
-                rewards = self.last_turn[payee].rewards
-                for name, reward in parts.items():
-                    rewards[name] = rewards.get(name, 0.0) + reward
+                _pay(self.last_turn[payee], "game", reward)
+        if env.fined is not None:
+            _pay(turn, "format", -env.penalty)
         self._look()
 
     def questions(self) -> list[ProbeQuestion]:
@@ -307,6 +307,11 @@ def turn_of(
         generations=tuple(reply.generations),
         state=request.state,
     )
+
+
+def _pay(turn: Turn, part: str, reward: float) -> None:
+    """Adds to a part of a turn's reward."""
+    turn.rewards[part] = turn.rewards.get(part, 0.0) + reward
 
 
 def _copied(turns: Sequence[Turn]) -> list[Turn]:

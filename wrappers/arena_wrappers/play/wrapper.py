@@ -169,6 +169,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self.env.reset(seed=seed, options=options)
         if seed is not None:
             self._seed, self._rng = seed, None
+        self.game_rewards: dict[str, float]  # of the last step, without penalties
+        self.fined: str | None  # the agent whose last reply was invalid
         self.outcome: Any = None  # of the last reply: an action or an InvalidReply
         # the last action, as a record holds it; None if none was played
         self.played: Any = None
@@ -176,6 +178,14 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self._conversations = {}
         self._cumulative_rewards = dict.fromkeys(self.env.agents, 0.0)
         self._publish(self.env.rewards, "", None)
+
+    @property
+    def reward_parts(self) -> dict[str, dict[str, float]]:
+        """The parts of each agent's reward for the last step, by name."""
+        parts = {agent: {"game": reward} for agent, reward in self.game_rewards.items()}
+        if self.fined is not None:
+            parts[self.fined]["format"] = -self.penalty
+        return parts
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         return self._spaces[0]
@@ -286,7 +296,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         wrapper.__dict__.update(self.__dict__)
         wrapper.env = self.env.clone(seed)
         wrapper._rng = copy.copy(self._rng)
-        for name in ("_cumulative_rewards", "rewards", "_conversations"):
+        names = ("_cumulative_rewards", "rewards", "game_rewards", "_conversations")
+        for name in names:
             if name in self.__dict__:  # after the first reset
                 setattr(wrapper, name, self.__dict__[name].copy())
         if "infos" in self.__dict__:
@@ -338,12 +349,10 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def _publish(
         self, rewards: dict[str, float], actor: str, invalid: InvalidReply | None
     ) -> None:
-        self.rewards, self.infos = rewards, self.env.infos
-        self.reward_parts = {
-            agent: {"game": reward} for agent, reward in rewards.items()
-        }
+        self.game_rewards = self.rewards = rewards
+        self.infos = self.env.infos
+        self.fined = actor if invalid else None
         if invalid:
-            self.reward_parts[actor]["format"] = -self.penalty
             self.rewards = {**rewards, actor: rewards[actor] - self.penalty}
             info = {**self.infos[actor], "invalid_reply": invalid.reason}
             self.infos = {**self.infos, actor: info}
