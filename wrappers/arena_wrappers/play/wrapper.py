@@ -166,7 +166,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> None:
-        self.env.reset(seed=seed, options=options)
+        env = self.env
+        env.reset(seed=seed, options=options)
         if seed is not None:
             self._seed, self._rng = seed, None
         self.game_rewards: dict[str, float]  # of the last step, without penalties
@@ -176,8 +177,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self.played: Any = None
         self._attempts = []
         self._conversations = {}
-        self._cumulative_rewards = dict.fromkeys(self.env.agents, 0.0)
-        self._publish(self.env.rewards, "", None)
+        self._cumulative_rewards = dict.fromkeys(env.agents, 0.0)
+        self._publish(env.rewards, "", None)
 
     @property
     def reward_parts(self) -> dict[str, dict[str, float]]:
@@ -198,17 +199,20 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         return self._prompt(agent, self._view(seat))
 
     def _prompt(self, agent: str, view: SeatView) -> list[Message]:
-        env, prompt = self.env, view.prompt
-        if agent in self._conversations:
-            prompt = [*self._conversations[agent], prompt[-1]]
-        if self._attempts and env.agents and agent == env.agent_selection:
-            prompt = [*prompt, *self._attempts]
+        prompt, conversation = view.prompt, self._conversations.get(agent)
+        if conversation is not None:
+            prompt = [*conversation, prompt[-1]]
+        if attempts := self._attempts:
+            env = self.env
+            if env.agents and agent == env.agent_selection:
+                prompt = [*prompt, *attempts]
         return [message.copy() for message in prompt]
 
     def prompt_and_legal_texts(self) -> tuple[list[Message], list[str]]:
         """What `observe` and `legal_texts` give for `agent_selection` while the episode goes on."""
-        agent = self.env.agent_selection
-        view = self._view(self.env.possible_agents.index(agent))
+        env = self.env
+        agent = env.agent_selection
+        view = self._view(env.possible_agents.index(agent))
         return self._prompt(agent, view), view.legal.copy()
 
     def legal_texts(self) -> list[str]:
@@ -266,20 +270,18 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         env = self.env
         agent = env.agent_selection
         seat = env.possible_agents.index(agent)
-        options = self.options_of(seat)
+        options = self._seating.options[seat]
         outcome = invalid or self._view(seat).parsed(
             text, options, env.game, env.game_state
         )
-        is_invalid = isinstance(outcome, InvalidReply)
-        if is_invalid and self.on_invalid == "raise":
-            raise ValueError(f"{agent}: {outcome.reason}: {outcome.detail}")
+        refused = outcome if isinstance(outcome, InvalidReply) else None
+        if refused is not None and self.on_invalid == "raise":
+            raise ValueError(f"{agent}: {refused.reason}: {refused.detail}")
         self.outcome, self.played = outcome, None
         self._cumulative_rewards[agent] = 0.0
-        # an attempt is a reply and a reason
-        may_retry = len(self._attempts) < 2 * self.max_retries
-        if is_invalid and self.on_invalid == "retry" and may_retry:
-            refused = author_message(text, MAX_REFUSED)
-            self._attempts = [*self._attempts, refused, ask_again(outcome, options)]
+        if refused is not None and self._may_retry():
+            reply = author_message(text, MAX_REFUSED)
+            self._attempts = [*self._attempts, reply, ask_again(refused, options)]
             rewards = dict.fromkeys(env.agents, 0.0)
         else:
             if options.history == "transcript":
@@ -288,7 +290,12 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             self._attempts = []
             self._play(agent, outcome, seed, replayed_action)
             rewards = env.rewards
-        self._publish(rewards, agent, outcome if is_invalid else None)
+        self._publish(rewards, agent, refused)
+
+    def _may_retry(self) -> bool:
+        """Whether an invalid reply of the agent to move is followed by another attempt."""
+        num_attempts = len(self._attempts) // 2  # each is a reply and a reason
+        return self.on_invalid == "retry" and num_attempts < self.max_retries
 
     def clone(self, seed: int | None = None) -> "PromptWrapper":
         """A copy that continues identically; with a seed, with other chance outcomes."""
@@ -308,8 +315,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         return self.clone()
 
     def _view(self, seat: int) -> SeatView:
-        seed = self._seed or 0
-        return self._seating.view(self.env.game, self.env.game_state, seat, seed)
+        env = self.env
+        return self._seating.view(env.game, env.game_state, seat, self._seed or 0)
 
     def _play(
         self,
@@ -324,8 +331,9 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
                 self._forfeit(agent)
                 return
             outcome = self._draw(seed) if replayed_action is None else replayed_action
-        if env.game.num_actions is None:
-            self.played = env.game.action_text(env.game_state, outcome)
+        game = env.game
+        if game.num_actions is None:
+            self.played = game.action_text(env.game_state, outcome)
             env.play(outcome)  # not `step`, which would parse the text again
         else:
             self.played = outcome
@@ -353,9 +361,9 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self.infos = self.env.infos
         self.fined = actor if invalid else None
         if invalid:
-            self.rewards = {**rewards, actor: rewards[actor] - self.penalty}
+            self.rewards = rewards = {**rewards, actor: rewards[actor] - self.penalty}
             info = {**self.infos[actor], "invalid_reply": invalid.reason}
             self.infos = {**self.infos, actor: info}
-        for agent, reward in self.rewards.items():
+        for agent, reward in rewards.items():
             if reward:
                 self._cumulative_rewards[agent] += reward
