@@ -298,14 +298,10 @@ class LMPolicy:
                 [seeds[i] for i in places],
                 replace(self.sampling, max_new_tokens=limit),
             )
-            for row, i in enumerate(places):
-                entropies = generated.entropies
-                replies[i] = self._reply(
-                    prompt=list(prompts[i]),
-                    ids=generated.token_ids[row],
-                    logprobs=generated.logprobs[row],
-                    entropies=None if entropies is None else entropies[row],
-                )
+            entropies = generated.entropies or [None] * len(places)
+            columns = (places, generated.token_ids, generated.logprobs, entropies)
+            for i, ids, logprobs, row_entropies in zip(*columns, strict=True):
+                replies[i] = self._reply(list(prompts[i]), ids, logprobs, row_entropies)
         return [
             replies[i] if i in replies else Reply("", instead="context_length")
             for i in range(len(prompts))

@@ -126,17 +126,23 @@ def in_progress(
     Raises:
         ValueError: a person would have a time limit.
     """
-    for plan in plans:
-        for policy in plan.policies:
-            if not getattr(policy, "is_person", False):
-                continue
-            if timeout is not None:
-                raise ValueError(
-                    f"want no timeout for {policy.name!r}, a person, got {timeout}; "
-                    "leave it out"
-                )
-            return 1
+    for policy in distinct_policies(plans):
+        if not getattr(policy, "is_person", False):
+            continue
+        if timeout is not None:
+            raise ValueError(
+                f"want no timeout for {policy.name!r}, a person, got {timeout}; "
+                "leave it out"
+            )
+        return 1
     return limit
+
+
+def distinct_policies(plans: Sequence[EpisodePlan]) -> list[Policy]:
+    """The policies of plans, each once, in the order of their first seats."""
+    seatings = {id(plan.policies): plan.policies for plan in plans}
+    policies = {id(policy): policy for seats in seatings.values() for policy in seats}
+    return [*policies.values()]
 
 
 def checked_samples(num_samples: int) -> range:

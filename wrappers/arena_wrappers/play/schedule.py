@@ -30,7 +30,7 @@ from arena_wrappers.play.episodes import (
     LiveEpisode,
     unreadable_action,
 )
-from arena_wrappers.play.plans import EpisodePlan, in_progress
+from arena_wrappers.play.plans import EpisodePlan, distinct_policies, in_progress
 from arena_wrappers.policies import (
     AsyncPolicy,
     Policy,
@@ -239,8 +239,7 @@ async def stream_async(
 
 def forget_all(plans: Sequence[EpisodePlan]) -> None:
     """Tells all policies of plans that play has ended."""
-    policies = {id(policy): policy for plan in plans for policy in plan.policies}
-    for policy in policies.values():
+    for policy in distinct_policies(plans):
         forget_episodes(policy)
 
 
@@ -347,11 +346,17 @@ def _numbered(episodes: dict[EpisodeKey, Episode]) -> list[Episode]:
     ]
 
 
+def _are_same(some: Sequence[Policy], others: Sequence[Policy]) -> bool:
+    """Whether two sequences hold the same policies."""
+    if some is others:
+        return True
+    return len(some) == len(others) and all(map(operator.is_, some, others))
+
+
 def _play_alike(one: EpisodePlan, other: EpisodePlan) -> bool:
     """Whether two plans hold the same environment, prompts and policies, as those of a group do."""
     return (
         one.env_fn is other.env_fn
         and one.prompts is other.prompts
-        and len(one.policies) == len(other.policies)
-        and all(map(operator.is_, one.policies, other.policies))
+        and _are_same(one.policies, other.policies)
     )

@@ -12,7 +12,7 @@ from arena_trainers.train.metrics import num_played
 from arena_trainers.train.played import PlayedBatch, per_episode
 from arena_trainers.train.prepared import PreparedGames
 from arena_trainers.train.tasks import Tasks
-from arena_wrappers import Episode, EpisodePlan, Policy, play_plans
+from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.play import EnvCaches
 
 REPLAY = 2**40  # between the samples of an episode that is played again
@@ -109,10 +109,12 @@ class RolloutPlayer:
         self, played: PlayedBatch, indices: Sequence[int], attempt: int = 0
     ) -> list[Episode]:
         """Plays some of the starts of a batch."""
-        seats_of_plans = {played.seats[n] for n in indices}
-        policies = {seats: self.matching.policies(seats) for seats in seats_of_plans}
+        players = {
+            seats: (self.matching.policies(seats), self._branching(played, seats))
+            for seats in {played.seats[n] for n in indices}
+        }
         plans = [
-            self._plan(played, n, attempt, policies[played.seats[n]]) for n in indices
+            self._plan(played, n, attempt, *players[played.seats[n]]) for n in indices
         ]
         episodes = play_plans(plans, on_error="raise", caches=self._envs)
         self.clock.counts.update(num_played(episodes))
@@ -124,15 +126,18 @@ class RolloutPlayer:
         index: int,
         attempt: int,
         policies: Sequence[Policy],
+        branch: Branching | None,
     ) -> EpisodePlan:
         """The episode, or tree, of one start of this process."""
-        seats: Seats = played.seats[index]
         group = self.group_sizes[played.trains]
         place = self.process * len(played.starts) + index
         sample = played.number * group + place % group + attempt * REPLAY
-        learner_seats = [seat for seat, policy in enumerate(seats) if policy == SELF]
-        branch = self.args.branching(learner_seats) if played.trains else None
         return self.games.episode_plan(played.starts[index], policies, sample, branch)
+
+    def _branching(self, played: PlayedBatch, seats: Seats) -> Branching | None:
+        """The branching of the episodes with these seats, if they are trained."""
+        learner_seats = [seat for seat, policy in enumerate(seats) if policy == SELF]
+        return self.args.branching(learner_seats) if played.trains else None
 
     def generation_number(self, step: int) -> int:
         """Numbers generation batches, so that a start that comes again is played anew.
