@@ -124,7 +124,7 @@ def _check_replies(
                 f"policy {policy.name!r} gave {reply!r:.80}, want a Reply; write "
                 "Reply(request.wrap(request.legal[0])) for the first legal action"
             )
-        if not isinstance(reply.error, str | None):
+        if reply.error is not None and not isinstance(reply.error, str):
             raise TypeError(f"policy {policy.name!r}: want a text as error")
         for name, values in (
             ("logprob", reply.logprobs),

@@ -87,10 +87,14 @@ class LiveEpisode:
 
     Attributes:
         seat: the seat to move; at the end, the first one.
+        policy: who plays it.
         is_over: whether the episode has ended.
     """
 
     pending: TurnRequest
+    seat: int
+    policy: Policy
+    is_over: bool
 
     def __init__(
         self,
@@ -122,6 +126,7 @@ class LiveEpisode:
         base = self.base
         agent = base.agent_selection
         self.seat = base.possible_agents.index(agent)
+        self.policy = self.plan.policies[self.seat]
         self.is_over = base.terminations[agent] or base.truncations[agent]
 
     def candidates(self) -> "list[LiveEpisode]":
@@ -138,10 +143,6 @@ class LiveEpisode:
                 LiveEpisode((*self.key, i), candidate_plan, self.cache, self.fork)
             )
         return candidates
-
-    @property
-    def policy(self) -> Policy:
-        return self.plan.policies[self.seat]
 
     def request(self) -> TurnRequest:
         base, plan, seat = self.base, self.plan, self.seat
@@ -194,8 +195,7 @@ class LiveEpisode:
             seed=request.seed,
             replayed_action=plan.drawn.get(len(self.turns)) if plan.drawn else None,
         )
-        policy = plan.policies[seat].name
-        turn = turn_of(request, policy, reply, env.played, env.outcome)
+        turn = turn_of(request, self.policy.name, reply, env.played, env.outcome)
         self.turns.append(turn)
         self.last_turn[agent] = turn
         if self.cache.options[seat].history == "transcript":

@@ -270,10 +270,13 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         env = self.env
         agent = env.agent_selection
         seat = env.possible_agents.index(agent)
-        options = self._seating.options[seat]
-        outcome = invalid or self._view(seat).parsed(
-            text, options, env.game, env.game_state
-        )
+        seating = self._seating
+        options = seating.options[seat]
+        outcome: Any = invalid
+        if outcome is None:
+            game, state = env.game, env.game_state
+            view = seating.view(game, state, seat, self._seed or 0)
+            outcome = view.parsed(text, options, game, state)
         refused = outcome if isinstance(outcome, InvalidReply) else None
         if refused is not None and self.on_invalid == "raise":
             raise ValueError(f"{agent}: {refused.reason}: {refused.detail}")
