@@ -499,13 +499,9 @@ class LMPolicy:
                 self._reply_texts.clear()
             # special tokens stay visible: a reply that contains one is no action
             self._reply_texts[text_ids] = self.chat.decoded(text_ids)
+        text = self.chat.readable_reply(prompt, self._reply_texts[text_ids])
         return Reply(
-            text=self.chat.readable_reply(prompt, self._reply_texts[text_ids]),
-            prompt_ids=prompt,
-            token_ids=ids,
-            logprobs=logprobs,
-            truncated=not is_whole,
-            entropies=entropies,
+            text, prompt, ids, logprobs, truncated=not is_whole, entropies=entropies
         )
 
 

@@ -22,7 +22,14 @@ from arena_wrappers.records import Episode, Turn, as_list, params_of, storable
 
 
 class EnvCache:
-    """Environments of one `env_fn` with the same prompts, and the header of their records."""
+    """Environments of one `env_fn` with the same prompts, and the header of their records.
+
+    Attributes:
+        first: the environment that the others are copies of.
+        options: its prompt options, by seat.
+        free: environments that no episode uses.
+        header: the fields of an `Episode` that say what is played.
+    """
 
     def __init__(self, env_fn: EnvFn, prompts: Sequence[PromptOptions | None]) -> None:
         env, self.env_fn = env_fn(), env_fn  # whose id is the key
@@ -32,12 +39,12 @@ class EnvCache:
         self.options = [self.first.options_of(seat) for seat in seats]
         self.free: list[PromptWrapper] = []
         base = self.first.env
-        self.header: dict[str, Any] = {
-            "game": base.id or type(base.game).__name__,
-            "params": params_of(base.game),
-            "max_turns": base.max_turns,
-            "prompt": self.first.prompt_options,
-        }
+        self.header = (
+            base.id or type(base.game).__name__,
+            params_of(base.game),
+            base.max_turns,
+            self.first.prompt_options,
+        )
 
     def enter(self) -> PromptWrapper:
         return self.free.pop() if self.free else self.first.clone()
@@ -111,7 +118,7 @@ class LiveEpisode:
         self.lost: str | None = None
         if fork is None:
             self.env = cache.enter()
-            self.env.reset(seed=plan.seed, options=dict(plan.options or {}))
+            self.env.reset(plan.seed, dict(plan.options or {}))
         else:
             self.env = fork.env.clone()
             self.turns = _copied(fork.turns)
@@ -152,19 +159,19 @@ class LiveEpisode:
         messages, legal = self.env.prompt_and_legal_texts()
         if plan.branch is not None:
             self._fork_at(seat, turn, plan.branch)
-        self.pending = TurnRequest(
-            episode=self.key[0],
-            turn=turn,
-            seat=seat,
-            game=base.game,
-            state=base.game_state,
-            messages=messages,
-            context_ids=self.context_ids.get(seat, ()),
-            legal=legal,
-            seed=turn_seed(plan.seed, plan.sample, turn, seat),
-            reply_format=options.reply_format,
-            turns=self.turns,
-            date=options.date,
+        self.pending = TurnRequest(  # without keywords, which take twice as long
+            self.key[0],
+            turn,
+            seat,
+            base.game,
+            base.game_state,
+            messages,
+            self.context_ids.get(seat, ()),
+            legal,
+            turn_seed(plan.seed, plan.sample, turn, seat),
+            options.reply_format,
+            self.turns,
+            options.date,
         )
         return self.pending
 
@@ -263,20 +270,21 @@ class LiveEpisode:
         """The episode so far."""
         base, plan = self.base, self.plan
         agent = base.possible_agents[0]
-        return Episode(
-            **self.cache.header,
-            seed=plan.seed,
-            sample=plan.sample,
-            actions=_action_record(base.game, base.actions),
-            turns=self.turns,
-            returns=[] if self.lost else list(base.returns),
-            terminated=base.terminations[agent],
-            truncated=base.truncations[agent],
-            forfeited_by=base.forfeited_by,
-            branch=self.branch,
-            measures={} if self.lost else measures_of(base.game, base.game_state),
-            lost=self.lost,
-            final_state=base.game_state,
+        return Episode(  # without keywords, which take longer
+            *self.cache.header,
+            plan.seed,
+            plan.sample,
+            _action_record(base.game, base.actions),
+            self.turns,
+            [] if self.lost else list(base.returns),
+            base.terminations[agent],
+            base.truncations[agent],
+            base.forfeited_by,
+            None,  # parent, which is known when all episodes are over
+            self.branch,
+            {} if self.lost else measures_of(base.game, base.game_state),
+            self.lost,
+            base.game_state,
         )
 
 
@@ -289,23 +297,25 @@ def turn_of(
 ) -> Turn:
     """The turn of a reply; `outcome` may be the reason why the reply is invalid."""
     invalid = outcome if isinstance(outcome, InvalidReply) else None
-    return Turn(
-        index=request.turn,
-        seat=request.seat,
-        policy=policy,
-        messages=request.messages,
-        legal=request.legal,
-        reply=storable(reply.text),
-        action=action,
-        invalid=invalid.reason if invalid else None,
-        detail=invalid.detail if invalid else None,
-        prompt_ids=as_list(reply.prompt_ids),
-        token_ids=as_list(reply.token_ids),
-        logprobs=as_list(reply.logprobs),
-        entropies=as_list(reply.entropies),
-        truncated=reply.truncated,
-        generations=tuple(reply.generations),
-        state=request.state,
+    return Turn(  # without keywords, which take twice as long
+        request.turn,
+        request.seat,
+        policy,
+        request.messages,
+        request.legal,
+        storable(reply.text),
+        action,
+        invalid.reason if invalid else None,
+        invalid.detail if invalid else None,
+        {},  # rewards, which are paid later
+        as_list(reply.prompt_ids),
+        as_list(reply.token_ids),
+        as_list(reply.logprobs),
+        reply.truncated,
+        as_list(reply.entropies),
+        tuple(reply.generations),
+        None,  # probes
+        request.state,
     )
 
 

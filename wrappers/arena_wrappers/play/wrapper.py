@@ -167,7 +167,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> None:
         env = self.env
-        env.reset(seed=seed, options=options)
+        env.reset(seed, options)
         if seed is not None:
             self._seed, self._rng = seed, None
         self.game_rewards: dict[str, float]  # of the last step, without penalties
