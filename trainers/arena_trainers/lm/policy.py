@@ -290,7 +290,7 @@ class LMPolicy:
         context gets none, for the reason `"context_length"`.
         """
         limits = [self._max_reply_tokens(ids) for ids in prompts]
-        replies: dict[int, Reply] = {}
+        replies: list[Reply | None] = [None] * len(prompts)
         for limit in sorted({limit for limit in limits if limit > 0}):
             places = [i for i in range(len(prompts)) if limits[i] == limit]
             generated = self.backend.generate(
@@ -302,10 +302,7 @@ class LMPolicy:
             columns = (places, generated.token_ids, generated.logprobs, entropies)
             for i, ids, logprobs, row_entropies in zip(*columns, strict=True):
                 replies[i] = self._reply(list(prompts[i]), ids, logprobs, row_entropies)
-        return [
-            replies[i] if i in replies else Reply("", instead="context_length")
-            for i in range(len(prompts))
-        ]
+        return [reply or Reply("", instead="context_length") for reply in replies]
 
     def _max_reply_tokens(self, prompt_ids: Sequence[int]) -> int:
         """Most tokens of a reply to a prompt; below 1 if the prompt fills the context."""
