@@ -237,7 +237,8 @@ class GameEnv(AECEnv[str, Any, Any]):
 
     def play(self, action: AnyAction) -> None:
         """Plays an action of the rules for `agent_selection`; unlike `step`, checks nothing."""
-        node = self._graph.child(self._node, action)
+        here = self._node
+        node = here.children.get(action) or self._graph.child(here, action)
         outcomes: Sequence[Any] = ()
         if node.player == CHANCE:
             chance = self._chance.copy() if self._chance.given else self._chance
@@ -360,7 +361,10 @@ class GameEnv(AECEnv[str, Any, Any]):
         returns = node.returns
         if any(self.num_bad):
             returns = penalized(self.game, returns, self.num_bad)
-        self._pay(returns)
+        if returns == self._returns:
+            self.rewards = dict.fromkeys(self.agents, 0.0)
+        else:
+            self._pay(returns)
         if node.player == TERMINAL:
             self._end(self.terminations)
         else:
@@ -372,9 +376,7 @@ class GameEnv(AECEnv[str, Any, Any]):
         self.agent_selection = self.agents[0]
 
     def _pay(self, returns: tuple[float, ...]) -> None:
-        if returns == self._returns:
-            self.rewards = dict.fromkeys(self.agents, 0.0)
-            return
+        self.rewards = {}
         for agent, now, before in zip(self.agents, returns, self._returns, strict=True):
             reward = float(now - before)
             self.rewards[agent] = reward

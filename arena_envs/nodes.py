@@ -300,7 +300,7 @@ class Chance:
         while node.player == CHANCE:
             outcome = self.draw(node)
             outcomes.append(outcome)
-            node = graph.child(node, outcome)
+            node = node.children.get(outcome) or graph.child(node, outcome)
         return node, outcomes
 
     def copy(self) -> "Chance":

@@ -209,9 +209,10 @@ class LiveEpisode:
             self._remember(turn)
         for payee, reward in env.game_rewards.items():
             if payee in self.last_turn:
-                _pay(self.last_turn[payee], "game", reward)
+                parts = self.last_turn[payee].rewards
+                parts["game"] = parts.get("game", 0.0) + reward
         if env.fined is not None:
-            _pay(turn, "format", -env.penalty)
+            turn.rewards["format"] = 0.0 - env.penalty  # never -0.0
         self._look()
 
     def questions(self) -> list[ProbeQuestion]:
@@ -317,11 +318,6 @@ def turn_of(
         None,  # probes
         request.state,
     )
-
-
-def _pay(turn: Turn, part: str, reward: float) -> None:
-    """Adds to a part of a turn's reward."""
-    turn.rewards[part] = turn.rewards.get(part, 0.0) + reward
 
 
 def _copied(turns: Sequence[Turn]) -> list[Turn]:
