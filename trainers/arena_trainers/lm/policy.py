@@ -298,8 +298,13 @@ class LMPolicy:
                 [seeds[i] for i in places],
                 replace(self.sampling, max_new_tokens=limit),
             )
-            entropies = generated.entropies or [None] * len(places)
-            columns = (places, generated.token_ids, generated.logprobs, entropies)
+            entropies: Sequence[list[float] | None] | None = generated.entropies
+            columns = (
+                places,
+                generated.token_ids,
+                generated.logprobs,
+                [None] * len(places) if entropies is None else entropies,
+            )
             for i, ids, logprobs, row_entropies in zip(*columns, strict=True):
                 replies[i] = self._reply(list(prompts[i]), ids, logprobs, row_entropies)
         return [reply or Reply("", instead="context_length") for reply in replies]
