@@ -263,7 +263,7 @@ class LMPolicy:
         timeout: float | None = None,
     ) -> Reply:
         (prompt,) = self.prompts_ids([request])
-        limit = self._max_reply_tokens(prompt)
+        limit = self._max_reply_tokens(len(prompt))
         if limit < 1:
             return Reply("", instead="context_length")
         async with asyncio.timeout(timeout):
@@ -289,10 +289,11 @@ class LMPolicy:
         A reply is cut where it would outgrow the model's context; a prompt that fills the
         context gets none, for the reason `"context_length"`.
         """
-        limits = [self._max_reply_tokens(ids) for ids in prompts]
+        lengths = {*map(len, prompts)}
+        limits = {length: self._max_reply_tokens(length) for length in lengths}
         replies: list[Reply | None] = [None] * len(prompts)
-        for limit in sorted({limit for limit in limits if limit > 0}):
-            places = [i for i in range(len(prompts)) if limits[i] == limit]
+        for limit in sorted({limit for limit in limits.values() if limit > 0}):
+            places = [i for i, ids in enumerate(prompts) if limits[len(ids)] == limit]
             generated = self.backend.generate(
                 [prompts[i] for i in places],
                 [seeds[i] for i in places],
@@ -309,12 +310,12 @@ class LMPolicy:
                 replies[i] = self._reply(list(prompts[i]), ids, logprobs, row_entropies)
         return [reply or Reply("", instead="context_length") for reply in replies]
 
-    def _max_reply_tokens(self, prompt_ids: Sequence[int]) -> int:
-        """Most tokens of a reply to a prompt; below 1 if the prompt fills the context."""
+    def _max_reply_tokens(self, length: int) -> int:
+        """Most tokens of a reply to a prompt of this length; below 1 if that fills the context."""
         max_new_tokens = self.sampling.max_new_tokens
         if self.max_context is None:
             return max_new_tokens
-        return min(max_new_tokens, self.max_context - len(prompt_ids))
+        return min(max_new_tokens, self.max_context - length)
 
     @torch.no_grad()
     def action_probs(
@@ -396,7 +397,7 @@ class LMPolicy:
             places.setdefault(key, len(places))
         scores = self._scores([(list(prompt), list(reply)) for prompt, reply in places])
         probs = [
-            math.exp(score) if len(reply) < self._max_reply_tokens(prompt) else 0.0
+            math.exp(score) if len(reply) < self._max_reply_tokens(len(prompt)) else 0.0
             for (prompt, reply), score in zip(places, scores, strict=True)
         ]
         choices = []

@@ -114,6 +114,7 @@ class LiveEpisode:
         self.branch = None if fork is None else len(fork.turns)
         self.fork: Fork | None = None  # where this episode branches
         self.turns: list[Turn] = []
+        self.last_turn: dict[str, Turn] = {}  # by agent
         self.context_ids: dict[int, list[int]] = {}
         self.lost: str | None = None
         if fork is None:
@@ -123,9 +124,9 @@ class LiveEpisode:
             self.env = fork.env.clone()
             self.turns = _copied(fork.turns)
             self.context_ids = fork.context_ids.copy()
+            agents = self.env.env.possible_agents
+            self.last_turn = {agents[turn.seat]: turn for turn in self.turns}
         self.base = self.env.env
-        agents = self.base.possible_agents
-        self.last_turn = {agents[turn.seat]: turn for turn in self.turns}
         self._look()
 
     def _look(self) -> None:
@@ -270,12 +271,12 @@ class LiveEpisode:
     def record(self) -> Episode:
         """The episode so far."""
         base, plan = self.base, self.plan
-        agent = base.possible_agents[0]
+        game, state, agent = base.game, base.game_state, base.possible_agents[0]
         return Episode(  # without keywords, which take longer
             *self.cache.header,
             plan.seed,
             plan.sample,
-            _action_record(base.game, base.actions),
+            _action_record(game, base.actions),
             self.turns,
             [] if self.lost else list(base.returns),
             base.terminations[agent],
@@ -283,9 +284,9 @@ class LiveEpisode:
             base.forfeited_by,
             None,  # parent, which is known when all episodes are over
             self.branch,
-            {} if self.lost else measures_of(base.game, base.game_state),
+            {} if self.lost else measures_of(game, state),
             self.lost,
-            base.game_state,
+            state,
         )
 
 
