@@ -305,7 +305,8 @@ class GameEnv(AECEnv[str, Any, Any]):
             seed: of the copy's generator, for other chance outcomes from here on.
         """
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        for name, value in vars(self).items():  # one by one: copies then share keys
+            setattr(twin, name, value)
         twin._chance = self._chance.copy()
         if seed is not None:
             twin._chance.seed(checked_seed(seed))

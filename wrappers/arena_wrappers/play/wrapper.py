@@ -303,7 +303,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def clone(self, seed: int | None = None) -> "PromptWrapper":
         """A copy that continues identically; with a seed, with other chance outcomes."""
         wrapper = object.__new__(type(self))
-        wrapper.__dict__.update(self.__dict__)
+        for name, value in vars(self).items():  # one by one: copies then share keys
+            setattr(wrapper, name, value)
         wrapper.env = self.env.clone(seed)
         wrapper._rng = copy.copy(self._rng)
         names = ("_cumulative_rewards", "rewards", "game_rewards", "_conversations")
