@@ -297,8 +297,9 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
 
     def _may_retry(self) -> bool:
         """Whether an invalid reply of the agent to move is followed by another attempt."""
-        num_attempts = len(self._attempts) // 2  # each is a reply and a reason
-        return self.on_invalid == "retry" and num_attempts < self.max_retries
+        # an attempt is a reply and a reason
+        has_another = len(self._attempts) < 2 * self.max_retries
+        return self.on_invalid == "retry" and has_another
 
     def clone(self, seed: int | None = None) -> "PromptWrapper":
         """A copy that continues identically; with a seed, with other chance outcomes."""
