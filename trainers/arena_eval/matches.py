@@ -886,7 +886,8 @@ class EvaluationPlan:
         """The episode of a plan among those of an unfinished evaluation, once."""
         names = [policy.name for policy in plan.policies]
         # as a record holds it
-        header = json.loads(json.dumps(EnvCache(plan.env_fn, plan.own_prompts).header))
+        cache = EnvCache(plan.env_fn, plan.own_prompts)
+        header = json.loads(json.dumps(cache.header._asdict()))
         recorded = self._kept.get(plan.seed, [])
         for index, episode in enumerate(recorded):
             if (

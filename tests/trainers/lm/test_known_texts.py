@@ -1,4 +1,4 @@
-"""Replies that are expected: the model's own, in fewer forward passes."""
+"""Replies that are expected: the model's plain, in fewer forward passes."""
 
 import pytest
 import torch
@@ -24,15 +24,15 @@ def prompts(policy, kuhn_env):
 @pytest.fixture
 def passes(policy, monkeypatch):
     """The shape of the tokens of each forward pass: rows, and tokens of a row."""
-    found = []
+    shapes = []
     forward = policy.model.forward
 
     def counted(*args, **kwargs):
-        found.append(tuple(kwargs["input_ids"].shape))
+        shapes.append(tuple(kwargs["input_ids"].shape))
         return forward(*args, **kwargs)
 
     monkeypatch.setattr(policy.model, "forward", counted)
-    return found
+    return shapes
 
 
 def replies_of(prompts, generated):
@@ -62,14 +62,14 @@ def test_what_is_drawn_does_not_depend_on_what_is_expected(
     ends = (*policy.eos_ids, 3, 5, 8)
     sampling = Sampling(end_ids=ends, with_entropy=True, **options)
     seeds = range(len(prompts))
-    own = backend.generate(prompts, seeds, sampling)
-    expected = [*replies_of(prompts, own)[::part], ((4, 3, 4), (7, 2))]
+    plain = backend.generate(prompts, seeds, sampling)
+    expected = [*replies_of(prompts, plain)[::part], ((4, 3, 4), (7, 2))]
     backend.expect_replies(expected, num_rounds=100)
-    found = backend.generate(prompts, seeds, sampling)
-    assert found.token_ids == own.token_ids
+    generated = backend.generate(prompts, seeds, sampling)
+    assert generated.token_ids == plain.token_ids
     for one, two in (
-        (found.logprobs, own.logprobs),
-        (found.entropies, own.entropies),
+        (generated.logprobs, plain.logprobs),
+        (generated.entropies, plain.entropies),
     ):
         for numbers, others in zip(one, two, strict=True):
             assert numbers == pytest.approx(others, abs=1e-5)
@@ -77,8 +77,8 @@ def test_what_is_drawn_does_not_depend_on_what_is_expected(
 
 def test_expected_replies_take_one_pass_in_all_rounds(speaker, prompts, passes):
     backend, seeds = speaker.backend, range(len(prompts))
-    own = backend.generate(prompts, seeds, speaker.sampling)
-    backend.expect_replies(replies_of(prompts, own), num_rounds=100)
+    plain = backend.generate(prompts, seeds, speaker.sampling)
+    backend.expect_replies(replies_of(prompts, plain), num_rounds=100)
     passes.clear()
     for first in range(0, len(prompts), 10):
         part = slice(first, first + 10)
@@ -90,8 +90,8 @@ def test_expected_replies_take_one_pass_in_all_rounds(speaker, prompts, passes):
 def test_what_is_expected_ends_with_play(speaker, prompts, passes):
     """Then the weights may change."""
     backend, seeds = speaker.backend, range(len(prompts))
-    own = backend.generate(prompts, seeds, speaker.sampling)
-    backend.expect_replies(replies_of(prompts, own), num_rounds=100)
+    plain = backend.generate(prompts, seeds, speaker.sampling)
+    backend.expect_replies(replies_of(prompts, plain), num_rounds=100)
     backend.generate(prompts, seeds, speaker.sampling)
     backend.forget_episodes()
     with torch.no_grad():
@@ -102,7 +102,7 @@ def test_what_is_expected_ends_with_play(speaker, prompts, passes):
         speaker.model, speaker.tokenizer, max_new_tokens=3, with_entropy=True
     )
     assert changed == fresh.backend.generate(prompts, seeds, speaker.sampling)
-    assert changed.token_ids != own.token_ids
+    assert changed.token_ids != plain.token_ids
 
 
 @pytest.mark.parametrize("too_much", ["passes", "logits", "padding"])
@@ -112,16 +112,16 @@ def test_nothing_is_expected_that_costs_more_or_is_not_exact(
     backend, seeds = speaker.backend, range(len(prompts))
     backend.generate(prompts, seeds, speaker.sampling)  # measures what caches do
     passes.clear()
-    own = backend.generate(prompts, seeds, speaker.sampling)
+    plain = backend.generate(prompts, seeds, speaker.sampling)
     usual = list(passes)
     if too_much == "logits":
         monkeypatch.setattr(known_texts, "MAX_LOGITS", 100)
     if too_much == "padding":
         monkeypatch.setattr(known_texts, "reads_padding", lambda model: True)
     rounds = 0 if too_much == "passes" else 100
-    backend.expect_replies(replies_of(prompts, own), rounds)
+    backend.expect_replies(replies_of(prompts, plain), rounds)
     passes.clear()
-    assert backend.generate(prompts, seeds, speaker.sampling) == own
+    assert backend.generate(prompts, seeds, speaker.sampling) == plain
     assert passes == usual
 
 
@@ -131,7 +131,7 @@ def test_logits_are_those_after_each_text(policy):
     with torch.no_grad():
         known = KnownTexts(policy.model, policy.pad_id, replies)
         texts = [(5, 6), (5, 6, 7), (5, 6, 7, 8), (5, 6, 9), (4,), (8, 8, 8)]
-        found = known.after(texts)
-        for text, logits in zip(texts, found, strict=True):
+        logits_of_texts = known.after(texts)
+        for text, logits in zip(texts, logits_of_texts, strict=True):
             alone = policy.model(torch.tensor([text])).logits[0, -1]
             torch.testing.assert_close(logits, alone, rtol=0, atol=1e-5)

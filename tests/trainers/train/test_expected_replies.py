@@ -10,48 +10,52 @@ from arena_trainers.train.rollout.expected import ExpectedReplies
 from arena_trainers.train.rows import TrainingRow
 
 
-class Told:
+class Backend:
+    """Keeps what it is told."""
+
     def expect_replies(self, replies, num_rounds):
         self.replies, self.num_rounds = replies, num_rounds
 
 
-def note(expected_replies, prompts, turns=3):
+def add(expected_replies, prompts, turns=3):
+    """A batch with a reply to each of the prompts, which have one token."""
     rows = [TrainingRow([prompt], [prompt, 2], None, 0.0) for prompt in prompts]
-    expected_replies.note(rows, [SimpleNamespace(turns=[None] * turns)])
+    expected_replies.add(rows, [SimpleNamespace(turns=[None] * turns)])
 
 
-def told(expected_replies):
-    expected_replies.tell()
+def announced(expected_replies):
+    """The prompts of the replies that the backend expects."""
+    expected_replies.announce()
     return sorted(prompt[0] for prompt, _ in expected_replies.backend.replies)
 
 
 def test_what_came_twice_is_expected_if_it_is_most_of_the_latest_batch():
-    replies = ExpectedReplies(Told())
-    assert told(replies) == []
-    note(replies, [5, 6, 7], turns=4)
-    assert told(replies) == [5, 6, 7]
+    replies = ExpectedReplies(Backend())
+    assert announced(replies) == []
+    add(replies, [5, 6, 7], turns=4)
+    assert announced(replies) == [5, 6, 7]
     assert replies.backend.num_rounds == 4
-    note(replies, [5] * 9 + [8])
-    assert told(replies) == [5]
-    note(replies, [5] * 8 + [8, 9])
-    assert told(replies) == [5, 8]
-    note(replies, [5, 11])
-    assert told(replies) == []  # half of it is new
+    add(replies, [5] * 9 + [8])
+    assert announced(replies) == [5]
+    add(replies, [5] * 8 + [8, 9])
+    assert announced(replies) == [5, 8]
+    add(replies, [5, 11])
+    assert announced(replies) == []  # half of it is new
     for _ in range(expected.NUM_BATCHES):
-        note(replies, [3])
-    assert told(replies) == [3]
+        add(replies, [3])
+    assert announced(replies) == [3]
     replies.forget()
-    assert told(replies) == []
+    assert announced(replies) == []
 
 
 def test_long_prompts_are_not_kept(monkeypatch):
     monkeypatch.setattr(expected, "MAX_TOKENS", 2)
-    replies = ExpectedReplies(Told())
-    note(replies, [5, 6, 7])
-    assert told(replies) == []
+    replies = ExpectedReplies(Backend())
+    add(replies, [5, 6, 7])
+    assert announced(replies) == []
     nobody = ExpectedReplies(None)
-    note(nobody, [5])
-    nobody.tell()
+    add(nobody, [5])
+    nobody.announce()
 
 
 def weights_of(trainer):
@@ -62,9 +66,9 @@ def weights_of(trainer):
 
 @pytest.fixture
 def trained(make_trainer, tmp_path, monkeypatch):
-    """Trains; also returns the texts that ran in each forward pass of play."""
+    """Trains. Returns the weights; for each call of the backend whether it expects replies; and their tokens."""
 
-    def train(name, tells=True, resume=None, **options):
+    def train(name, expects=True, resume=None, **options):
         trainer = make_trainer(
             output_dir=str(tmp_path / name),
             save_strategy="steps",
@@ -72,37 +76,38 @@ def trained(make_trainer, tmp_path, monkeypatch):
             learning_rate=1e-3,
             **options,
         )
-        if not tells:
+        if not expects:
             trainer.expected_replies.backend = None
-        asked, drawn, backend = [], [], trainer.policy.backend
-        generate = backend.inner.generate
+        are_expected, token_ids, backend = [], [], trainer.policy.backend.inner
+        generate = backend.generate
 
-        def noted(*args):
-            asked.append(bool(backend.inner._expected))
-            drawn.append(generate(*args).token_ids)
-            return generate(*args)
+        def generate_and_keep(*args):
+            are_expected.append(bool(backend._expected))
+            generated = generate(*args)
+            token_ids.append(generated.token_ids)
+            return generated
 
-        monkeypatch.setattr(backend.inner, "generate", noted)
+        monkeypatch.setattr(backend, "generate", generate_and_keep)
         trainer.train(resume_from_checkpoint=resume and str(tmp_path / resume))
-        return weights_of(trainer), asked, drawn
+        return weights_of(trainer), are_expected, token_ids
 
     return train
 
 
 def test_training_is_the_same_with_what_is_expected(trained):
-    plain, *_, drawn = trained("plain", tells=False, max_steps=4)
-    whole, asked, same = trained("whole", max_steps=4)
-    assert True in asked
-    assert same == drawn
-    torch.testing.assert_close(whole, plain, rtol=0, atol=1e-6)
+    plain, _, plain_ids = trained("plain", expects=False, max_steps=4)
+    weights, are_expected, token_ids = trained("expecting", max_steps=4)
+    assert True in are_expected
+    assert token_ids == plain_ids
+    torch.testing.assert_close(weights, plain, rtol=0, atol=1e-6)
 
 
 def test_a_run_that_resumes_has_the_same_bits(trained):
-    whole, asked, _ = trained("whole", max_steps=4)
-    resumed, later, _ = trained("resumed", resume="whole/checkpoint-2", max_steps=4)
+    whole, of_whole, _ = trained("whole", max_steps=4)
+    resumed, of_rest, _ = trained("resumed", resume="whole/checkpoint-2", max_steps=4)
     assert torch.equal(whole, resumed)
-    assert later == asked[-len(later) :]
-    assert {True, False} == {*later}  # the first step expects nothing
+    assert of_rest == of_whole[-len(of_rest) :]
+    assert {True, False} == {*of_rest}  # the first step expects nothing
 
 
 @pytest.mark.parametrize("layout", ["turn", "trajectory"])

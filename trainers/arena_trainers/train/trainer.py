@@ -71,7 +71,6 @@ from arena_trainers.engines import (
 from arena_trainers.engines.protocols import WeightSender
 from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.backends.forward_pass import evaluating
-from arena_trainers.lm.backends.transformers import TransformersBackend
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.advantages import BatchCredit
@@ -91,7 +90,7 @@ from arena_trainers.train.opponent_policies import check_replies
 from arena_trainers.train.played import PlayedBatch, SelectedTurns
 from arena_trainers.train.prepared import PreparedGames, prepare_games
 from arena_trainers.train.rollout.asynchronous import AsyncPlayer
-from arena_trainers.train.rollout.expected import ExpectedReplies
+from arena_trainers.train.rollout.expected import ExpectedReplies, backend_of_learner
 from arena_trainers.train.rollout.filters import Filter
 from arena_trainers.train.rollout.player import RolloutPlayer
 from arena_trainers.train.rollout.reward_columns import (
@@ -166,7 +165,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         player: plays generation batches.
         async_player: has them played beside training, if `args.asynchronous` says so.
         learners: those of `args.roles`, if there are several.
-        expected_replies: tells what will probably be drawn.
+        expected_replies: tells the backend which replies will probably come again.
         filter: chooses what is trained.
         terms: the terms that `losses` adds to the loss.
         tokens: the critic with a term of its own in the loss, if there is one.
@@ -258,7 +257,9 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         self.matching = Matching(
             games, args, self.accelerator, self.policy, clock, self._agent()
         )
-        self.expected_replies = ExpectedReplies(self._backend_in_turns())
+        self.expected_replies = ExpectedReplies(
+            backend_of_learner(args, self.policy, several=self.learners is not None)
+        )
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, clock)
         check_replies(args, self.policy)
@@ -373,7 +374,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         with self.sharded_weights.weights_for_play(), evaluating(model):
             self.credit.step = step
             if trains:
-                self.expected_replies.tell()
+                self.expected_replies.announce()
             played = (self.async_player or self.player).play(inputs, step, trains)
             selected = self.filter(played)
             self.last_played, self.last_selected = played, selected
@@ -385,7 +386,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
                 advantage = weighted(advantage, self.last_turns)
             self._rows = self._training_rows(advantage)
             if trains:
-                self.expected_replies.note(self._rows, self.last_episodes)
+                self.expected_replies.add(self._rows, self.last_episodes)
             batch = row_tensors(self._rows, self)
         with self.clock.part("training"):
             turns = [turn for episode in self.last_episodes for turn in episode.turns]
@@ -403,13 +404,6 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             self._log_play(advantage)
             self._log_rows()
         return batch
-
-    def _backend_in_turns(self) -> TransformersBackend | None:
-        """The backend, where one model plays in turns with its training, a row for each turn of it."""
-        backend, args = self.policy.backend, self.args
-        is_one = self.learners is None and not args.asynchronous
-        is_fit = is_one and args.layout == "turn"
-        return backend if is_fit and isinstance(backend, TransformersBackend) else None
 
     def _get_per_token_logps_and_entropies(
         self,

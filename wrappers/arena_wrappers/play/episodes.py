@@ -21,6 +21,15 @@ from arena_wrappers.prompts import InvalidReply, Message, PromptOptions
 from arena_wrappers.records import Episode, Turn, as_list, params_of, storable
 
 
+class Header(NamedTuple):
+    """The first fields of an `Episode`, which say what is played."""
+
+    game: str
+    params: dict[str, Any]
+    max_turns: int | None
+    prompt: dict[str, Any]
+
+
 class EnvCache:
     """Environments of one `env_fn` with the same prompts, and the header of their records.
 
@@ -28,7 +37,7 @@ class EnvCache:
         first: the environment that the others are copies of.
         options: its prompt options, by seat.
         free: environments that no episode uses.
-        header: the fields of an `Episode` that say what is played.
+        header: of the records.
     """
 
     def __init__(self, env_fn: EnvFn, prompts: Sequence[PromptOptions | None]) -> None:
@@ -39,7 +48,7 @@ class EnvCache:
         self.options = [self.first.options_of(seat) for seat in seats]
         self.free: list[PromptWrapper] = []
         base = self.first.env
-        self.header = (
+        self.header = Header(
             base.id or type(base.game).__name__,
             params_of(base.game),
             base.max_turns,

@@ -23,7 +23,8 @@ from arena_trainers.lm.backends.forward_pass import (
 from arena_trainers.lm.backends.padding import left_padded
 from arena_trainers.lm.backends.prefixes import tokens_of_pass
 
-MAX_LOGITS = 2**24  # of all expected texts
+MAX_TOKENS = 2**13  # of all expected texts
+MAX_LOGITS = 2**24  # likewise
 
 Text = tuple[int, ...]  # token ids
 ReplyTo = tuple[Text, Text]  # a prompt, and a reply to it
@@ -144,5 +145,6 @@ def known_is_quick(
     vocabulary = model.config.get_text_config().vocab_size
     num_logits = len(followed) * max(followed.values(), default=0) * vocabulary
     num_tokens = sum(map(len, followed))
-    is_small = num_tokens <= num_rounds * tokens_of_pass(model)
-    return is_small and num_logits <= MAX_LOGITS and not reads_padding(model)
+    is_small = num_tokens <= MAX_TOKENS and num_logits <= MAX_LOGITS
+    is_quick = num_tokens <= num_rounds * tokens_of_pass(model)
+    return is_small and is_quick and not reads_padding(model)

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 
 from arena_trainers.lm.backends.known_texts import ReplyTo
 from arena_trainers.lm.backends.transformers import TransformersBackend
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.processes import splits_weights
+from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.rows import TrainingRow
 from arena_wrappers import Episode
 
@@ -20,7 +23,7 @@ class ExpectedReplies:
     `forget` is called after each checkpoint, and the run that goes on has the same bits.
 
     Args:
-        backend: is told; None for nobody.
+        backend: of the model that learns; None where nothing is expected.
     """
 
     def __init__(self, backend: TransformersBackend | None) -> None:
@@ -28,7 +31,7 @@ class ExpectedReplies:
         self._batches: deque[Counter[ReplyTo]] = deque(maxlen=NUM_BATCHES)
         self._num_rounds = 0  # of the latest one
 
-    def note(self, rows: Sequence[TrainingRow], episodes: Sequence[Episode]) -> None:
+    def add(self, rows: Sequence[TrainingRow], episodes: Sequence[Episode]) -> None:
         """Takes what was played.
 
         Args:
@@ -42,7 +45,7 @@ class ExpectedReplies:
         self._batches.append(Counter(replies))
         self._num_rounds = max(len(episode.turns) for episode in episodes)
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         """Tells the backend what to expect of the next batch."""
         if self.backend is not None:
             self.backend.expect_replies(self._next(), self._num_rounds)
@@ -61,3 +64,22 @@ class ExpectedReplies:
     def forget(self) -> None:
         """Forgets all batches."""
         self._batches.clear()
+
+
+def backend_of_learner(
+    args: TurnGRPOConfig, policy: LMPolicy, several: bool
+) -> TransformersBackend | None:
+    """The backend of the model that learns, where `ExpectedReplies` supports the run; else None.
+
+    It supports one learner with a row for each turn, which plays and trains in turn, and whose weights
+    are not split among processes.
+
+    Args:
+        args: of the run.
+        policy: the learner.
+        several: whether there are several learners.
+    """
+    if several or args.asynchronous or args.layout != "turn" or splits_weights(args):
+        return None
+    backend = policy.backend
+    return backend if isinstance(backend, TransformersBackend) else None
