@@ -1,11 +1,15 @@
-"""Replies that are expected: the model's plain, in fewer forward passes."""
+"""Expected replies: the tokens that come without them, in fewer forward passes."""
 
 import pytest
 import torch
 
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends import Sampling, known_texts
-from arena_trainers.lm.backends.known_texts import KnownTexts, followed_texts
+from arena_trainers.lm.backends.known_texts import (
+    TextLogits,
+    one_pass_is_faster,
+    texts_to_run,
+)
 from arena_wrappers import RandomPolicy, play
 
 
@@ -87,13 +91,15 @@ def test_expected_replies_take_one_pass_in_all_rounds(speaker, prompts, passes):
     assert passes[0][1] <= max(map(len, prompts)) + 2  # the last token is not run
 
 
-def test_what_is_expected_ends_with_play(speaker, prompts, passes):
-    """Then the weights may change."""
+@pytest.mark.parametrize("forgets", [True, False])
+def test_logits_of_old_weights_are_never_drawn_from(speaker, prompts, forgets):
+    """Also where a policy around this one does not pass on that play has ended."""
     backend, seeds = speaker.backend, range(len(prompts))
     plain = backend.generate(prompts, seeds, speaker.sampling)
     backend.expect_replies(replies_of(prompts, plain), num_rounds=100)
     backend.generate(prompts, seeds, speaker.sampling)
-    backend.forget_episodes()
+    if forgets:
+        backend.forget_episodes()
     with torch.no_grad():
         for weight in speaker.model.parameters():
             weight.add_(torch.randn_like(weight))
@@ -101,12 +107,29 @@ def test_what_is_expected_ends_with_play(speaker, prompts, passes):
     fresh = LMPolicy(
         speaker.model, speaker.tokenizer, max_new_tokens=3, with_entropy=True
     )
-    assert changed == fresh.backend.generate(prompts, seeds, speaker.sampling)
     assert changed.token_ids != plain.token_ids
+    expected = fresh.backend.generate(prompts, seeds, speaker.sampling)
+    assert changed.token_ids == expected.token_ids
+    for numbers, others in zip(changed.logprobs, expected.logprobs, strict=True):
+        assert numbers == pytest.approx(others, abs=1e-5)
+
+
+def test_padding_and_all_positions_count(speaker, monkeypatch):
+    """A model without `logits_to_keep` has logits of all positions."""
+    model, replies = speaker.model, [((3,) * 30, (2,)), ((3,), (4, 2))]
+    vocabulary = model.config.vocab_size
+    monkeypatch.setattr(known_texts, "MAX_TOKENS", 2 * 30)
+    monkeypatch.setattr(known_texts, "MAX_LOGITS", 2 * 2 * vocabulary)
+    assert one_pass_is_faster(model, replies, 100)
+    monkeypatch.setattr(known_texts, "MAX_TOKENS", 2 * 30 - 1)
+    assert not one_pass_is_faster(model, replies, 100)
+    monkeypatch.setattr(known_texts, "MAX_TOKENS", 2 * 30)
+    monkeypatch.setattr(known_texts, "accepts_argument", lambda *_: False)
+    assert not one_pass_is_faster(model, replies, 100)
 
 
 @pytest.mark.parametrize("too_much", ["passes", "logits", "padding"])
-def test_nothing_is_expected_that_costs_more_or_is_not_exact(
+def test_expected_replies_are_ignored_where_one_pass_costs_more_or_reads_padding(
     speaker, prompts, passes, monkeypatch, too_much
 ):
     backend, seeds = speaker.backend, range(len(prompts))
@@ -127,11 +150,10 @@ def test_nothing_is_expected_that_costs_more_or_is_not_exact(
 
 def test_logits_are_those_after_each_text(policy):
     replies = [((5, 6), (7, 8, 2)), ((5, 6), (9, 2)), ((4,), (2,)), ((4,), ())]
-    assert followed_texts(replies) == {(5, 6, 7, 8): 3, (5, 6, 9): 2, (4,): 1}
+    assert texts_to_run(replies) == {(5, 6, 7, 8): 3, (5, 6, 9): 2, (4,): 1}
     with torch.no_grad():
-        known = KnownTexts(policy.model, policy.pad_id, replies)
+        known = TextLogits(policy.model, policy.pad_id, replies)
         texts = [(5, 6), (5, 6, 7), (5, 6, 7, 8), (5, 6, 9), (4,), (8, 8, 8)]
-        logits_of_texts = known.after(texts)
-        for text, logits in zip(texts, logits_of_texts, strict=True):
+        for text, logits in zip(texts, known.next_token_logits(texts), strict=True):
             alone = policy.model(torch.tensor([text])).logits[0, -1]
             torch.testing.assert_close(logits, alone, rtol=0, atol=1e-5)

@@ -20,6 +20,7 @@ from arena_trainers.train.games import GamePlan
 from arena_trainers.train.matching import Matching
 from arena_trainers.train.parts import TrainingLoop
 from arena_trainers.train.prepared import PreparedGames
+from arena_trainers.train.rollout.expected import ExpectedReplies
 from arena_trainers.train.schedule import keep_to_schedule
 from arena_trainers.train.score.reference_memo import ReferenceMemo
 from arena_trainers.train.tasks import Tasks
@@ -53,6 +54,7 @@ class CheckpointLoop(TrainingLoop, Protocol):
     games: PreparedGames
     matching: Matching
     tasks: Tasks
+    expected_replies: ExpectedReplies
     credit: BatchCredit
     lr_scheduler: Any
     ref_model: Any
@@ -139,8 +141,8 @@ class CheckpointFiles:
     """The part of `TurnGRPOTrainer` that writes and reads what a checkpoint has besides TRL's.
 
     Args:
-        trainer: its `credit`, `matching` and `tasks` are saved, what the reference gave to rows,
-            and the reference model if that moves.
+        trainer: its `credit`, `matching`, `tasks` and `expected_replies` are saved, what the
+            reference gave to rows, and the reference model if that moves.
     """
 
     def __init__(self, trainer: CheckpointLoop) -> None:
@@ -169,6 +171,7 @@ class CheckpointFiles:
         """Writes the files of a checkpoint; every process calls it."""
         trainer = self.trainer
         trainer.matching.save_replies(folder)
+        trainer.expected_replies.save(folder)
         if trainer.args.should_save:
             trainer.matching.save(folder)
             trainer.tasks.save(folder)
@@ -191,6 +194,7 @@ class CheckpointFiles:
             trainer.credit.multipliers |= content.get("multipliers", {})
         trainer.matching.load(folder)
         trainer.tasks.load(folder)
+        trainer.expected_replies.load(folder)
         load_reference(trainer, folder)
         if trainer.reference_memo is not None:
             trainer.reference_memo.load(folder, trainer.accelerator.device)

@@ -165,7 +165,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         player: plays generation batches.
         async_player: has them played beside training, if `args.asynchronous` says so.
         learners: those of `args.roles`, if there are several.
-        expected_replies: tells the backend which replies will probably come again.
+        expected_replies: those that will probably come again.
         filter: chooses what is trained.
         terms: the terms that `losses` adds to the loss.
         tokens: the critic with a term of its own in the loss, if there is one.
@@ -258,7 +258,8 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             games, args, self.accelerator, self.policy, clock, self._agent()
         )
         self.expected_replies = ExpectedReplies(
-            backend_of_learner(args, self.policy, several=self.learners is not None)
+            backend_of_learner(args, self.policy, self.learners is not None),
+            self.accelerator.process_index,
         )
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, clock)
@@ -459,6 +460,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         checkpoint = whole_checkpoint(folder, resume_from_checkpoint)
         self.clock.restart()
         self._meter = Meter(self.clock)
+        self.expected_replies.clear()
         if self.reference_memo is not None:
             self.reference_memo.forget()  # an earlier run may have moved the reference
         with (
@@ -503,7 +505,6 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
-        self.expected_replies.forget()
         step = self.state.global_step
         self.checkpoint_files.save(checkpoint_of(self._get_output_dir(trial), step))
 

@@ -1,11 +1,11 @@
-"""`KnownTexts`: the logits after texts, those that are expected in one forward pass.
+"""`TextLogits`: next-token logits of texts. One forward pass computes those of all expected replies.
 
-In a small game the same prompts and replies come in every batch. A forward pass of a small model takes as
-long as hundreds of its tokens, whatever it computes (`tokens_of_pass`). So one pass over the texts that
-come in every batch, before the first round, is quicker than a pass for each token of each round.
+The fixed cost of a forward pass of a small model is that of hundreds of tokens (`tokens_of_pass`). In a
+small game the same prompts and replies come in batch after batch. So one pass over all of them, before
+the first round, costs less than one pass for each token of each round.
 
-The logits are the model's own, and tokens are drawn from them with the numbers that they are always drawn
-with. So what is expected changes the last bits of a logit, as the rows of a batch do, and nothing else.
+Sampling is unchanged: the same weights, and the same uniform numbers. Expected replies change the last
+bits of logits, as other rows in a batch do; in rare cases another token is drawn.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from arena_trainers.lm.backends.forward_pass import (
+    accepts_argument,
     last_logits,
     positions,
     reads_padding,
@@ -23,88 +24,92 @@ from arena_trainers.lm.backends.forward_pass import (
 from arena_trainers.lm.backends.padding import left_padded
 from arena_trainers.lm.backends.prefixes import tokens_of_pass
 
-MAX_TOKENS = 2**13  # of all expected texts
-MAX_LOGITS = 2**24  # likewise
+MAX_TOKENS = 2**13  # of the pass over expected replies, padding included
+MAX_LOGITS = 2**24  # of this pass
 
 Text = tuple[int, ...]  # token ids
 ReplyTo = tuple[Text, Text]  # a prompt, and a reply to it
 
 
-class KnownTexts:
-    """The logits of the token after texts, for one set of weights.
+class TextLogits:
+    """Next-token logits of texts, for one set of weights.
 
     Args:
-        model: a causal language model, whose weights do not change meanwhile.
+        model: a causal language model.
         pad_id: fills rows up on the left; no row reads it.
-        expected: replies that are expected; empty for none.
+        expected: replies whose logits are computed now; at least one.
     """
 
     def __init__(
         self, model: PreTrainedModel, pad_id: int, expected: Collection[ReplyTo]
     ) -> None:
         self.model, self.pad_id = model, pad_id
-        self._places: dict[Text, int] = {}
-        self._logits = torch.zeros(0)  # [N, V]
-        followed = followed_texts(expected)
-        if followed:
-            self._run([*followed], [*followed.values()])
+        self._weights = [*model.parameters()]
+        self._versions = self._versions_now()
+        self._row_of_text: dict[Text, int] = {}
+        num_positions = texts_to_run(expected)
+        num_last = max(num_positions.values())
+        self._logits = self._run([*num_positions], num_last)
+        for number, (text, num) in enumerate(num_positions.items(), 1):
+            for num_left_out in range(num):
+                prefix = text[: len(text) - num_left_out]
+                row = number * num_last - 1 - num_left_out
+                self._row_of_text.setdefault(prefix, row)
 
-    def after(self, texts: Sequence[Text]) -> torch.Tensor:
-        """[R, V], the logits of the token after each text; runs those that are not known."""
-        unknown = [text for text in texts if text not in self._places]
-        if unknown:
-            self._run(unknown, [1] * len(unknown))
-        places = [self._places[text] for text in texts]
-        return self._logits[torch.tensor(places, device=self._logits.device)]
+    def _versions_now(self) -> tuple[list[int], object]:
+        adapters = getattr(self.model, "active_adapters", None)  # of peft
+        return [weight._version for weight in self._weights], adapters
 
-    def _run(self, texts: Sequence[Text], tails: Sequence[int]) -> None:
-        """Runs texts in one forward pass.
+    def holds_for(self, model: PreTrainedModel) -> bool:
+        """Whether the logits are those of a model's weights; false after a change in place."""
+        return model is self.model and self._versions_now() == self._versions
 
-        Args:
-            texts: to run.
-            tails: of each, after how many of its last tokens logits are wanted.
-        """
-        device, num = self.model.device, max(tails)
-        ids, mask = left_padded(texts, self.pad_id, device)
-        logits = self.model(
+    def next_token_logits(self, texts: Sequence[Text]) -> torch.Tensor:
+        """[R, V], of the token after each text; runs texts that were not expected."""
+        rows = [self._row_of_text.get(text, -1) for text in texts]
+        device = self._logits.device
+        logits = self._logits[torch.tensor(rows, device=device)]
+        others = [place for place, row in enumerate(rows) if row < 0]
+        if others:
+            index = torch.tensor(others, device=device)
+            logits[index] = self._run([texts[place] for place in others], 1)
+        return logits
+
+    def _run(self, texts: Sequence[Text], num_last: int) -> torch.Tensor:
+        """[R * num_last, V], the logits after the last tokens of each text, by one forward pass."""
+        ids, mask = left_padded(texts, self.pad_id, self.model.device)
+        output = self.model(
             input_ids=ids,
             attention_mask=mask,
             use_cache=False,
-            **last_logits(self.model, num, ids.shape[1]),
+            **last_logits(self.model, num_last, ids.shape[1]),
             **positions(self.model, mask),
-        ).logits[:, -num:]
-        cells: list[int] = []
-        for row, (text, tail) in enumerate(zip(texts, tails, strict=True)):
-            for num_left_out in range(tail):
-                beginning = text[: len(text) - num_left_out]
-                if beginning not in self._places:
-                    self._places[beginning] = len(self._places)
-                    cells.append((row + 1) * num - 1 - num_left_out)
-        new = logits.flatten(0, 1)[torch.tensor(cells, device=device)]
-        self._logits = torch.cat([self._logits, new]) if len(self._logits) else new
+        )
+        logits: torch.Tensor = output.logits[:, -num_last:].flatten(0, 1)
+        return logits
 
 
-class KnownRows:
-    """`OpenRows` of texts that run whole, as far as they are not known.
+class UncachedRows:
+    """`OpenRows` without a cache: a text whose logits are not known runs whole.
 
     Args:
-        known: what is known.
+        known: logits of expected replies.
         prompts: distinct.
 
     Attributes:
         logits: [R, V], of the token after each row.
     """
 
-    def __init__(self, known: KnownTexts, prompts: Sequence[Text]) -> None:
+    def __init__(self, known: TextLogits, prompts: Sequence[Text]) -> None:
         self.known, self.texts = known, list(prompts)
-        self.logits = known.after(self.texts)
+        self.logits = known.next_token_logits(self.texts)
 
     def extend(
         self, parents: NDArray[np.int64], ids: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         pairs = zip(parents.tolist(), ids.tolist(), strict=True)
         self.texts = [(*self.texts[parent], token) for parent, token in pairs]
-        self.logits = self.known.after(self.texts)
+        self.logits = self.known.next_token_logits(self.texts)
         return np.arange(len(ids))
 
     def end(self, *_: NDArray[np.int64]) -> None:
@@ -114,37 +119,45 @@ class KnownRows:
         """Nothing."""
 
 
-def followed_texts(replies: Collection[ReplyTo]) -> dict[Text, int]:
-    """The texts that the tokens of replies follow: the longest ones, with the length of their tail.
+def texts_to_run(replies: Collection[ReplyTo]) -> dict[Text, int]:
+    """The texts to run for replies, with the number of last positions whose logits are needed.
 
-    The tail of a text begins with the last token of the prompt: a token of the reply follows each of its
-    tokens.
+    Each is a prompt and its reply without the last token. A text that begins another one is left out.
 
-    >>> followed_texts([((5, 6), (1, 2)), ((5, 6), (3, 2)), ((5, 6), (2,))])
+    >>> texts_to_run([((5, 6), (1, 2)), ((5, 6), (3, 2)), ((5, 6), (2,))])
     {(5, 6, 1): 2, (5, 6, 3): 2}
     """
-    tails = {(*prompt, *reply[:-1]): len(reply) for prompt, reply in replies if reply}
-    inner = {
-        text[: len(text) - num_left_out]
-        for text, tail in tails.items()
-        for num_left_out in range(1, tail)
+    num_positions = {
+        (*prompt, *reply[:-1]): len(reply) for prompt, reply in replies if reply
     }
-    return {text: tail for text, tail in tails.items() if text not in inner}
+    prefixes = {
+        text[: len(text) - num_left_out]
+        for text, num in num_positions.items()
+        for num_left_out in range(1, num)
+    }
+    return {text: num for text, num in num_positions.items() if text not in prefixes}
 
 
-def known_is_quick(
-    model: PreTrainedModel, followed: Mapping[Text, int], num_rounds: int
+def one_pass_is_faster(
+    model: PreTrainedModel, replies: Collection[ReplyTo], num_rounds: int
 ) -> bool:
-    """Whether one pass over texts takes less time and memory than one pass in each round.
+    """Whether one pass over replies takes less time than one pass in each round, and little memory.
 
     Args:
         model: a causal language model.
-        followed: as of `followed_texts`.
+        replies: that are expected.
         num_rounds: of play.
     """
+    num_positions: Mapping[Text, int] = texts_to_run(replies)
+    if not num_positions or reads_padding(model):
+        return False
+    longest = max(map(len, num_positions))
+    num_tokens = len(num_positions) * longest
+    num_last = max(num_positions.values())
+    if not accepts_argument(model, "logits_to_keep"):
+        num_last = longest
     vocabulary = model.config.get_text_config().vocab_size
-    num_logits = len(followed) * max(followed.values(), default=0) * vocabulary
-    num_tokens = sum(map(len, followed))
-    is_small = num_tokens <= MAX_TOKENS and num_logits <= MAX_LOGITS
-    is_quick = num_tokens <= num_rounds * tokens_of_pass(model)
-    return is_small and is_quick and not reads_padding(model)
+    return (
+        num_tokens <= min(MAX_TOKENS, num_rounds * tokens_of_pass(model))
+        and len(num_positions) * num_last * vocabulary <= MAX_LOGITS
+    )

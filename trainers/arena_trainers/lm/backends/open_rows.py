@@ -31,7 +31,7 @@ class OpenRows(Protocol):
         ...
 
     def extend(self, parents: Integers, ids: Integers) -> Integers:
-        """Goes on with rows and a further token of each.
+        """Replaces the rows by rows that are one token longer.
 
         Args:
             parents: int64[P], rows, in increasing order; a row comes once for each of its tokens.
@@ -53,7 +53,7 @@ class OpenRows(Protocol):
         ...
 
     def close(self) -> None:
-        """All replies have ended."""
+        """Called once, when all replies have ended."""
         ...
 
 
@@ -162,7 +162,7 @@ class CachedRows:
             row_ids = np.zeros(num_rows, np.int64)  # any token where a reply has ended
             row_ids[parents] = ids
         else:
-            self.close()
+            self._report_ended()
             index = torch.from_numpy(parents).to(device)
             self.cache.reorder_cache(index)  # type: ignore[union-attr, arg-type] # indices
             self.mask = self.mask[index]
@@ -179,6 +179,9 @@ class CachedRows:
             self._ended += [EndedReply(*reply) for reply in ended]
 
     def close(self) -> None:
+        self._report_ended()
+
+    def _report_ended(self) -> None:
         if self.on_end is not None:
             self.on_end(self._ended)
         self._ended = []

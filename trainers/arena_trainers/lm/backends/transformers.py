@@ -31,11 +31,10 @@ from arena_trainers.lm.backends.forward_pass import (
 from arena_trainers.lm.backends.generation_settings import with_generation_config
 from arena_trainers.lm.backends.key_values import ROOM, KeyValueShape
 from arena_trainers.lm.backends.known_texts import (
-    KnownRows,
-    KnownTexts,
     ReplyTo,
-    followed_texts,
-    known_is_quick,
+    TextLogits,
+    UncachedRows,
+    one_pass_is_faster,
 )
 from arena_trainers.lm.backends.memory import (
     GenerationLimits,
@@ -98,7 +97,7 @@ class TransformersBackend:
         # one, once it is measured
         self._shapes: list[KeyValueShape | None] | None = None
         self._expected: Collection[ReplyTo] = ()
-        self._known: KnownTexts | None = None
+        self._known: TextLogits | None = None
 
     def forget_episodes(self) -> None:
         """Frees what is kept between the turns of episodes; no reply is expected any more."""
@@ -106,17 +105,17 @@ class TransformersBackend:
         self._expected = ()
 
     def expect_replies(self, replies: Collection[ReplyTo], num_rounds: int) -> None:
-        """Tells what will probably be drawn, with weights that do not change until `forget_episodes`.
+        """Announces replies that will probably be drawn until `forget_episodes`.
 
-        One forward pass computes it before the first round (`arena_trainers.lm.backends.known_texts`), if
-        that takes less time than one pass in each round.
+        If it is faster, one forward pass computes their logits before the first round
+        (`arena_trainers.lm.backends.known_texts`).
 
         Args:
             replies: token ids of prompts, and of the replies to them.
             num_rounds: how often `generate` will be called.
         """
-        is_quick = known_is_quick(self.model, followed_texts(replies), num_rounds)
-        self._expected = replies if is_quick else ()
+        is_faster = one_pass_is_faster(self.model, replies, num_rounds)
+        self._expected = replies if is_faster else ()
         self._known = None
 
     def generate(
@@ -184,9 +183,9 @@ class TransformersBackend:
         sampler = SeededSampler(seeds, sampling, prompt_ids, on_step)
         prompts, row_of = distinct_lists(prompt_ids)
         if self._expected and on_step is None:
-            known = KnownRows(self._known_of(model), prompts)
-            replies = draw_replies(known, row_of, sampler, sampling)
-        elif store := self._store_of(model, sum(map(len, prompts))):
+            rows = UncachedRows(self._known_logits(model), prompts)
+            replies = draw_replies(rows, row_of, sampler, sampling)
+        elif (store := self._store_of(model, sum(map(len, prompts)))) is not None:
             replies = _generate_from_parts(
                 model, store, prompts, row_of, sampler, sampling
             )
@@ -213,10 +212,10 @@ class TransformersBackend:
             _truncate_rows(entropies, lengths),
         )
 
-    def _known_of(self, model: PreTrainedModel) -> KnownTexts:
-        """What is known of texts, the expected ones included."""
-        if self._known is None:
-            self._known = KnownTexts(model, self.pad_id, self._expected)
+    def _known_logits(self, model: PreTrainedModel) -> TextLogits:
+        """Next-token logits of expected replies, for the current weights."""
+        if self._known is None or not self._known.holds_for(model):
+            self._known = TextLogits(model, self.pad_id, self._expected)
         return self._known
 
     def _store_of(self, model: PreTrainedModel, num_tokens: int) -> PrefixStore | None:
