@@ -238,6 +238,7 @@ class GameEnv(AECEnv[str, Any, Any]):
     def play(self, action: AnyAction) -> None:
         """Plays an action of the rules for `agent_selection`; unlike `step`, checks nothing."""
         here = self._node
+        # without a call where the child is known
         node = here.children.get(action) or self._graph.child(here, action)
         outcomes: Sequence[Any] = ()
         if node.player == CHANCE:
@@ -305,7 +306,9 @@ class GameEnv(AECEnv[str, Any, Any]):
             seed: of the copy's generator, for other chance outcomes from here on.
         """
         twin = object.__new__(type(self))
-        for name, value in vars(self).items():  # one by one: copies then share keys
+        for name, value in vars(
+            self
+        ).items():  # by setattr: Python then stores the names once for all copies
             setattr(twin, name, value)
         twin._chance = self._chance.copy()
         if seed is not None:

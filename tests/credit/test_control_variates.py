@@ -76,8 +76,22 @@ def test_a_slope_by_hand():
     model = regression([1, -1, 1, -1], [0] * 4, [5, -3, 1, -3], ALWAYS)
     slopes = slope_module.slopes_of(model)
     np.testing.assert_allclose(slopes.value, [[2.0]])
-    np.testing.assert_allclose(model.f[0, 0], 2.4)
     assert not model.usable[0, 1]  # nothing was paid
+    some = slope_module.Shrinkage(threshold=1.0, rows=1.0, freedom=1.0)
+    model = regression([1, -1, 1, -1], [0] * 4, [5, -3, 1, -3], some)
+    small_sample = 2.0  # 2 / max(2 - 2, 1)
+    np.testing.assert_allclose(model.threshold_ratio[0, 0], small_sample / 2.4)
+
+
+def test_a_slope_is_fitted_from_the_least_number_of_rows_on():
+    """Of n rows, n - 1 degrees of freedom have to be 3, and more than 2 left over."""
+    shrinkage = slope_module.Shrinkage(threshold=0.0, rows=3.0, freedom=2.0)
+    for num, is_fitted in ((5, True), (4, False), (2, False)):
+        surprise = [(-1.0) ** n for n in range(num)]
+        model = regression(surprise, [0] * num, surprise, shrinkage)
+        assert slope_module.slopes_of(model).known.tolist() == [[is_fitted]]
+        assert model.usable.any() == is_fitted
+        np.testing.assert_array_equal(slope_module.predict(model), np.zeros((1, num)))
 
 
 def test_squares_that_are_expected_and_missing_hold_a_slope_back_by_hand():

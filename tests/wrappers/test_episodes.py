@@ -15,17 +15,22 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_wrappers import (
     Episode,
+    EpisodePlan,
     PromptWrapper,
     RandomPolicy,
     ReplayError,
     Reply,
+    TurnRequest,
     play,
+    play_plans,
     read_episodes,
     replay,
     turn_states,
     write_episodes,
 )
 from arena_wrappers.play import final_state
+from arena_wrappers.policies import turn_seed
+from arena_wrappers.records import Turn
 
 
 class Sloppy:
@@ -438,3 +443,105 @@ def test_states_of_a_record_that_ends_too_early_are_refused(record):
         turn_states(replace(record, actions=record.actions[:3]), game)
     with pytest.raises(ReplayError, match="action 2: 7 is not possible"):
         turn_states(replace(record, actions=[*record.actions[:2], 7]), game)
+
+
+def test_each_field_of_a_record_holds_what_its_name_says():
+    requests = []
+
+    class Speaker:
+        name = "speaker"
+
+        def act(self, batch):
+            requests.extend(batch)
+            return [
+                Reply(
+                    request.legal[0],
+                    prompt_ids=[1, 2],
+                    token_ids=[3],
+                    logprobs=[-0.5],
+                    entropies=[0.25],
+                )
+                for request in batch
+            ]
+
+    env = kuhn(rules=False)
+    (episode,) = play(lambda: env, Speaker(), [7])
+    request, turn = requests[0], episode.turns[0]
+    env.reset(seed=7)
+    state = env.env.game_state
+    assert request == TurnRequest(
+        episode=0,
+        turn=0,
+        seat=0,
+        game=env.env.game,
+        state=state,
+        messages=env.observe("player_0"),
+        context_ids=(),
+        legal=["pass", "bet"],
+        seed=turn_seed(7, 0, 0, 0),
+        reply_format="bare",
+        turns=episode.turns,
+        date=env.options_of(0).date,
+    )
+    assert turn == Turn(
+        index=0,
+        seat=0,
+        policy="speaker",
+        messages=request.messages,
+        legal=request.legal,
+        reply="pass",
+        action=0,
+        invalid=None,
+        detail=None,
+        rewards={"game": episode.returns[0]},
+        prompt_ids=[1, 2],
+        token_ids=[3],
+        logprobs=[-0.5],
+        truncated=False,
+        entropies=[0.25],
+        generations=(),
+        probes=None,
+        state=state,
+    )
+    env.env.step(0)
+    env.env.step(0)
+    assert episode == Episode(
+        game="kuhn_poker-v0",
+        params={"num_players": 2},
+        max_turns=None,
+        prompt=env.prompt_options,
+        seed=7,
+        sample=0,
+        actions=env.env.actions,
+        turns=episode.turns,
+        returns=list(env.env.returns),
+        terminated=True,
+        truncated=False,
+        forfeited_by=None,
+        parent=None,
+        branch=None,
+        measures={},
+        lost=None,
+        final_state=env.env.game_state,
+    )
+    assert (turn.state, episode.final_state) == (state, env.env.game_state)
+
+
+def test_policies_of_plans_are_told_once_that_play_has_ended():
+    class Forgetful(RandomPolicy):
+        def __init__(self):
+            super().__init__()
+            self.num_ends = 0
+
+        def forget_episodes(self):
+            self.num_ends += 1
+
+    shared, other = Forgetful(), Forgetful()
+    seats = [shared, other]
+    plans = [
+        EpisodePlan(kuhn, seats, seed=0),
+        EpisodePlan(kuhn, seats, seed=1),
+        EpisodePlan(kuhn, [shared, shared], seed=2),
+    ]
+    assert len(play_plans(plans)) == 3
+    assert (shared.num_ends, other.num_ends) == (1, 1)

@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from peft import LoraConfig
 
 from arena_envs import make
 from arena_trainers.train.rollout import expected
 from arena_trainers.train.rollout.expected import ExpectedReplies
 from arena_trainers.train.rows import TrainingRow
-from arena_wrappers import RandomPolicy, PromptWrapper, play
+from arena_wrappers import PromptWrapper, RandomPolicy, play
 
 
 def add(expected_replies, prompts, turns=3):
@@ -117,9 +118,14 @@ def trained(make_trainer, tmp_path, monkeypatch):
     return train
 
 
-def test_training_is_the_same_with_what_is_expected(trained):
-    plain, _, plain_ids = trained("plain", expects=False, max_steps=4)
-    weights, are_expected, token_ids = trained("expecting", max_steps=4)
+@pytest.mark.parametrize("is_adapted", [False, True])
+def test_training_is_the_same_with_what_is_expected(trained, is_adapted):
+    options = {"max_steps": 4}
+    if is_adapted:
+        adapter = LoraConfig(r=2, target_modules="all-linear", task_type="CAUSAL_LM")
+        options |= {"peft_config": adapter, "gradient_checkpointing": True}
+    plain, _, plain_ids = trained("plain", expects=False, **options)
+    weights, are_expected, token_ids = trained("expecting", **options)
     assert True in are_expected
     assert token_ids == plain_ids
     torch.testing.assert_close(weights, plain, rtol=0, atol=1e-6)

@@ -151,6 +151,22 @@ def test_a_bad_reply_of_one_of_three_seats_is_a_default_action_that_costs(tolls)
     assert (env.env.forfeited_by, env.env.num_bad) == (None, (0, 0, 1))
 
 
+def test_what_was_handed_out_stays_as_it_was_when_play_goes_on(make_env):
+    """Also of a copy, whichever of the two goes on."""
+    rng = random.Random(0)
+    env = PromptWrapper(make_env(), "bare", on_invalid="random")
+    env.reset(seed=1)
+    while not env.terminations[env.agent_selection]:
+        handed_out = (env.rewards, env.reward_parts, env.infos)
+        expected = copy.deepcopy(handed_out)
+        twin = env.clone()
+        env.step(random_reply(env, rng))
+        assert handed_out == expected == (twin.rewards, twin.reward_parts, twin.infos)
+        after = copy.deepcopy((env.rewards, env.reward_parts, env.infos))
+        twin.step(random_reply(twin, rng))
+        assert (env.rewards, env.reward_parts, env.infos) == after
+
+
 def test_retry_tells_the_reason_and_asks_again():
     env = kuhn(on_invalid="retry", max_retries=2, penalty=0.5)
     env.reset(seed=0)

@@ -228,7 +228,7 @@ class _Seat(NamedTuple):
     play: int64[N], the episode or rollout. turn: int64[N]. first: int64[N], place of the
     first row of the trajectory. surprise, square: float64[N, S], as in `_Rows`.
     unit: what rewards are divided by. layout: its rows turn by turn. by_turn: their columns.
-    own: of each block of the layout, the columns of its regression without sums of surprise.
+    own_columns: of each block of the layout, the columns of its regression without sums of surprise.
     """
 
     play: Ints
@@ -239,7 +239,7 @@ class _Seat(NamedTuple):
     unit: float
     layout: Layout
     by_turn: _Rows
-    own: list[Columns]
+    own_columns: list[Columns]
 
     @property
     def num_folds(self) -> int:
@@ -330,16 +330,16 @@ def _seats(
     num_folds = min(MAX_FOLDS, len(numbers))
     play = differs_from_before(episode).cumsum() - 1
     seat, left = turns.column("seat")[rows], turns.left[rows]
-    sizes = discounted_sums(np.abs(reward), left, 1.0)
+    absolute_returns = discounted_sums(np.abs(reward), left, 1.0)
     seats = []
     for number in np.unique(seat):
         places = (seat == number).nonzero()[0]
         starts = differs_from_before(play[places])
         trajectory = starts.cumsum() - 1
         first = starts.nonzero()[0][trajectory]
-        whole = sizes[places]
+        absolute_return = absolute_returns[places]
         # a power of 2, so that the division is exact; without rewards 1, as a critic may have values
-        largest = float(whole.max()) or 1.0
+        largest = float(absolute_return.max()) or 1.0
         unit = float(2.0 ** np.floor(np.log2(max(largest, 1e-290))))
         scaled = reward[places] / unit
         surprise, square = choices.values[places], choices.squares[places]
@@ -348,8 +348,8 @@ def _seats(
         to_go = total
         if discount != 1:
             to_go = discounted_sums(scaled, left[places], discount)
-        earlier = (whole[first] - whole) / unit
-        tolerance = (ROUNDED * (earlier + whole / unit)) ** 2
+        earlier = (absolute_return[first] - absolute_return) / unit
+        tolerance = (ROUNDED * (earlier + absolute_return / unit)) ** 2
         tree_rank = rank[tree[places]]
         fold = tree_rank % num_folds
         training = fold != np.arange(num_folds)[:, None]
@@ -376,7 +376,7 @@ def _seats(
                 unit=unit,
                 layout=layout,
                 by_turn=by_turn,
-                own=[
+                own_columns=[
                     _own_columns(block, by_turn, mean_square) for block in layout.blocks
                 ],
             )
@@ -464,14 +464,14 @@ class _SurpriseColumns(NamedTuple):
 
 
 def _columns(
-    sums: Sequence[_Sums], spans: Sequence[_Spans], own: int
+    sums: Sequence[_Sums], spans: Sequence[_Spans], index: int
 ) -> _SurpriseColumns:
-    """The columns of the seat with the index `own`, with its spans among the rows of each."""
+    """The columns of the seat with this index, with its spans among the rows of each seat."""
     of_rows, of_turns = [], []
     for of_seat, span in zip(sums, spans, strict=True):
         of_rows.append(_between(of_seat.of_rows, span.rows))
         of_turns.append(_between(of_seat.of_turns, span.turns))
-    return _SurpriseColumns(_joined(of_rows, own), _joined(of_turns, own))
+    return _SurpriseColumns(_joined(of_rows, index), _joined(of_turns, index))
 
 
 def _between(sums: Floats, places: Ints) -> Floats:
@@ -480,12 +480,12 @@ def _between(sums: Floats, places: Ints) -> Floats:
     return before[:, 1:] - before[:, :-1]
 
 
-def _joined(columns: list[Floats], own: int) -> Floats:
-    """The columns of all seats along axis 1, own ones first; those of many others add up."""
-    others = [*columns[:own], *columns[own + 1 :]]
+def _joined(columns: list[Floats], index: int) -> Floats:
+    """The columns of all seats along axis 1, those of one seat first; those of many others add up."""
+    others = [*columns[:index], *columns[index + 1 :]]
     if len(others) > MAX_SEATS_APART:
         others = [np.sum(others, axis=0)]
-    return np.concatenate([columns[own], *others], axis=1)
+    return np.concatenate([columns[index], *others], axis=1)
 
 
 def _turn_slopes(
@@ -504,11 +504,13 @@ def _turn_slopes(
     raw = Slopes(np.zeros(shape), np.full(shape, np.inf), np.zeros(shape, bool))
     rows, later = seat.by_turn, np.zeros((seat.num_folds, seat.num_trajectories))
     slopes_before = np.zeros(seat.num_folds)
-    for block, own in zip(layout.blocks[::-1], seat.own[::-1], strict=True):
+    for block, own_columns in zip(
+        layout.blocks[::-1], seat.own_columns[::-1], strict=True
+    ):
         trajectory = rows.trajectory[block.places]
         after = later.take(trajectory, axis=1)
         value = rows.to_go[block.places] - after
-        columns = _with_sums(own, block, sums)
+        columns = _with_sums(own_columns, block, sums)
         here = slopes_of(fit(value, columns, block, shrinkage, slopes_before))
         for column, entry in zip(raw, here, strict=True):
             column[:, block.turn] = entry
@@ -552,11 +554,13 @@ def _residuals(
     residuals, values = np.zeros((2, num_folds, len(seat.turn)))
     if fitted is not None:
         of_groups = GroupSlopes(rows.surprise, rows.square, layout, shrinkage)
-    for block, own in zip(layout.blocks[::-1], seat.own[::-1], strict=True):
+    for block, own_columns in zip(
+        layout.blocks[::-1], seat.own_columns[::-1], strict=True
+    ):
         trajectory = rows.trajectory[block.places]
         after = later.take(trajectory, axis=1)
         value = rows.to_go[block.places] - after
-        columns = _with_sums(own, block, sums)
+        columns = _with_sums(own_columns, block, sums)
         model = fit(value, columns, block, shrinkage, slopes_before)
         residual = value - predict(model)
         residuals[:, block.places] = values[:, block.places] = residual
@@ -585,11 +589,11 @@ def _own_columns(block: TurnBlock, rows: _Rows, mean_square: Floats) -> Columns:
     values = np.empty((*shape, len(paid)))
     values[:, :num_choices] = rows.surprise[places].T
     squares, tolerance = np.zeros(shape), np.empty(shape)
-    squares[:, :num_choices] = block.by_row.T @ rows.square[places]
+    squares[:, :num_choices] = block.training_by_row.T @ rows.square[places]
     tolerance[:] = LEAST_SURPRISE * block.num[:, None]
     if is_paid:
         values[:, num_choices] = paid
-        tolerance[:, num_choices] = block.by_row.T @ rows.tolerance[places]
+        tolerance[:, num_choices] = block.training_by_row.T @ rows.tolerance[places]
     return Columns(
         values=values,
         num_choices=num_choices,
@@ -602,29 +606,29 @@ def _own_columns(block: TurnBlock, rows: _Rows, mean_square: Floats) -> Columns:
 
 
 def _with_sums(
-    own: Columns, block: TurnBlock, sums: _SurpriseColumns | None
+    own_columns: Columns, block: TurnBlock, sums: _SurpriseColumns | None
 ) -> Columns:
-    """The columns of the regression of one turn, with sums of surprise after its own ones.
+    """The columns of the regression of one turn, with sums of surprise after its own columns.
 
     A column of zeros is left out.
     """
     if sums is None:
-        return own
+        return own_columns
     of_surprise, expected = sums.of_rows[:, :, block.places]
     used = of_surprise.any(axis=(1, 2)).nonzero()[0]
     if len(used) == 0:
-        return own
+        return own_columns
     num_slopes, square = sums.of_turns[:, used, block.turn].swapaxes(1, 2)
     tolerance = LEAST_SURPRISE * block.num[:, None] * square
-    squares = np.einsum("nk,cnk->kc", block.by_row, expected[used])
-    num_folds, first, num_rows = own.values.shape
+    squares = np.einsum("nk,cnk->kc", block.training_by_row, expected[used])
+    num_folds, first, num_rows = own_columns.values.shape
     values = np.empty((num_folds, first + len(used), num_rows))
-    values[:, :first] = own.values
+    values[:, :first] = own_columns.values
     values[:, first:] = of_surprise[used].transpose(2, 0, 1)
-    return own._replace(
+    return own_columns._replace(
         values=values,
-        num_past=own.num_past + int(used[0] == 0),
-        tolerance=np.concatenate([own.tolerance, tolerance], axis=1),
-        slopes_inside=np.concatenate([own.slopes_inside, num_slopes], axis=1),
-        squares=np.concatenate([own.squares, squares], axis=1),
+        num_past=own_columns.num_past + int(used[0] == 0),
+        tolerance=np.concatenate([own_columns.tolerance, tolerance], axis=1),
+        slopes_inside=np.concatenate([own_columns.slopes_inside, num_slopes], axis=1),
+        squares=np.concatenate([own_columns.squares, squares], axis=1),
     )

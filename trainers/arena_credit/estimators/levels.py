@@ -78,12 +78,12 @@ def _squares(values: Floats, layout: Layout) -> _Squares:
     """Of the training rows of each fold; groups may have unequal sizes."""
     size, num = layout.size, layout.num
     sums = layout.sums(values * layout.training)
-    means = sums / layout.divisor
+    means = sums / layout.size_or_one
     off = values - means.take(layout.cell, axis=1)
     off *= layout.training
     within = layout.over_turns(layout.sums(np.square(off, out=off)))
-    mean = layout.over_turns(sums) / layout.num_divisor
-    effective = num - layout.over_turns(size**2) / layout.num_divisor
+    mean = layout.over_turns(sums) / layout.num_or_one
+    effective = num - layout.over_turns(size**2) / layout.num_or_one
     return _Squares(
         within=within,
         within_freedom=layout.within_freedom,
@@ -91,7 +91,7 @@ def _squares(values: Floats, layout: Layout) -> _Squares:
             size * (means - mean.take(layout.turn_of_cell, axis=1)) ** 2
         ),
         between_freedom=layout.between_freedom,
-        per_group=effective / layout.between_divisor,
+        per_group=effective / layout.between_or_one,
         size=num,
         mean=mean,
         groups=layout.num_groups,
@@ -105,9 +105,9 @@ def _variances(by_turn: _Squares) -> Variances:
     evidence that σ² is 0. So in a batch of four, ties do not decide.
     """
     freedom, groups = by_turn.within_freedom, by_turn.between_freedom
-    whole_freedom = freedom.sum(1)
+    total_freedom = freedom.sum(1)
     typical = _median(by_turn.within / np.maximum(freedom, 1), freedom)
-    error = by_turn.within.sum(1) / np.maximum(whole_freedom, 1)
+    error = by_turn.within.sum(1) / np.maximum(total_freedom, 1)
     typical = np.where(typical > FLAT * error, typical, error)
     within = by_turn.within + PRIOR_ROWS * typical[:, None]
     within = within / np.maximum(freedom + PRIOR_ROWS, 1)
@@ -125,7 +125,7 @@ def _variances(by_turn: _Squares) -> Variances:
     overall = (share * by_turn.mean).sum(1, keepdims=True)
     spread = (share * (by_turn.mean - overall) ** 2).sum(1)
     # where one group, or no pair in a group, cannot tell them apart they count as equal
-    pairless = (whole_freedom == 0)[:, None]
+    pairless = (total_freedom == 0)[:, None]
     if pairless.any():
         half = _median(square_between, groups)[:, None] / 2
         within = np.where(pairless, half, within)

@@ -55,13 +55,14 @@ class TurnBlock(NamedTuple):
         starts: int64[G], first row of each group.
         group: int64[n], group of each row.
         training: float64[K, n], 1 if the row is in the regression of a fold, else 0.
-        by_row: float64[n, K], the same, for sums that add row after row.
+        training_by_row: float64[n, K], the transpose, contiguous: products with it sum in the order
+            of rows.
         size: float64[K, G], number of rows of a group in the regression.
         num: float64[K], number of rows in the regression.
         within_freedom: float64[K], the rows less the groups with rows in the regression.
-        divisor: float64[K, G], the size, at least 1. num_divisor, within_divisor,
-            between_divisor: float64[K], likewise.
-        root: float64[K, G], square root of the size.
+        size_or_one: float64[K, G], the size, at least 1. num_or_one, within_or_one,
+            between_or_one: float64[K], likewise of `num` and the degrees of freedom.
+        sqrt_size: float64[K, G], square root of the size.
     """
 
     turn: int
@@ -70,15 +71,15 @@ class TurnBlock(NamedTuple):
     starts: Ints
     group: Ints
     training: Floats
-    by_row: Floats
+    training_by_row: Floats
     size: Floats
     num: Floats
     within_freedom: Floats
-    divisor: Floats
-    num_divisor: Floats
-    within_divisor: Floats
-    between_divisor: Floats
-    root: Floats
+    size_or_one: Floats
+    num_or_one: Floats
+    within_or_one: Floats
+    between_or_one: Floats
+    sqrt_size: Floats
 
 
 class Layout:
@@ -98,14 +99,15 @@ class Layout:
         cell: int64[N], cell of each row.
         turn_of_cell: int64[C], turn of each cell, from 0.
         training: float64[K, N], 1 if the row is in the regression of a fold, else 0.
-        by_row: float64[N, K], the same, for sums that add row after row.
+        training_by_row: float64[N, K], the transpose, contiguous: products with it sum in the order
+            of rows.
         size: float64[K, C], number of rows of a cell in the regression.
         num: float64[K, T], number of rows of a turn in the regression.
         num_groups: float64[K, T], number of cells of a turn with rows in the regression.
         within_freedom: float64[K, T], the difference of both.
         between_freedom: float64[K, T], these cells less 1, at least 0.
-        divisor: float64[K, C], the size, at least 1. num_divisor, within_divisor,
-            between_divisor: float64[K, T], likewise.
+        size_or_one: float64[K, C], the size, at least 1. num_or_one, within_or_one,
+            between_or_one: float64[K, T], likewise of `num` and the degrees of freedom.
         blocks: the rows of each turn.
     """
 
@@ -119,17 +121,17 @@ class Layout:
         self.turn_of_cell = (new_turn.cumsum() - 1)[self._cells]
         self._turns = new_turn[self._cells].nonzero()[0]  # first cell of each
         self.numbers = turn[new_turn]
-        self.by_row = training.T[self.rows].astype(np.float64)
-        self.training = np.ascontiguousarray(self.by_row.T)
+        self.training_by_row = training.T[self.rows].astype(np.float64)
+        self.training = np.ascontiguousarray(self.training_by_row.T)
         self.size = self.sums(self.training)
         self.num = self.over_turns(self.size)
         self.num_groups = self.over_turns(np.minimum(self.size, 1))
         self.within_freedom = self.num - self.num_groups
         self.between_freedom = np.maximum(self.num_groups - 1, 0)
-        self.divisor = np.maximum(self.size, 1)
-        self.num_divisor = np.maximum(self.num, 1)
-        self.within_divisor = np.maximum(self.within_freedom, 1)
-        self.between_divisor = np.maximum(self.between_freedom, 1)
+        self.size_or_one = np.maximum(self.size, 1)
+        self.num_or_one = np.maximum(self.num, 1)
+        self.within_or_one = np.maximum(self.within_freedom, 1)
+        self.between_or_one = np.maximum(self.between_freedom, 1)
         self.blocks = self._blocks()
 
     def sums(self, values: Floats) -> Floats:
@@ -144,7 +146,7 @@ class Layout:
         """The rows of each turn."""
         cells = [*self._turns.tolist(), len(self._cells)]
         begins = [*self._cells.tolist(), len(self.rows)]
-        root = np.sqrt(self.size)
+        sqrt_size = np.sqrt(self.size)
         blocks = []
         for turn, (first, last) in enumerate(itertools.pairwise(cells)):
             places = slice(begins[first], begins[last])
@@ -156,15 +158,15 @@ class Layout:
                     starts=self._cells[first:last] - places.start,
                     group=self.cell[places] - first,
                     training=self.training[:, places],
-                    by_row=self.by_row[places],
+                    training_by_row=self.training_by_row[places],
                     size=self.size[:, first:last],
                     num=self.num[:, turn],
                     within_freedom=self.within_freedom[:, turn],
-                    num_divisor=self.num_divisor[:, turn],
-                    within_divisor=self.within_divisor[:, turn],
-                    between_divisor=self.between_divisor[:, turn],
-                    divisor=self.divisor[:, first:last],
-                    root=root[:, first:last],
+                    num_or_one=self.num_or_one[:, turn],
+                    within_or_one=self.within_or_one[:, turn],
+                    between_or_one=self.between_or_one[:, turn],
+                    size_or_one=self.size_or_one[:, first:last],
+                    sqrt_size=sqrt_size[:, first:last],
                 )
             )
         return blocks
@@ -204,16 +206,14 @@ class Regression(NamedTuple):
 
     directions: float64[K, k, k], rows of the lower triangle that turns columns into
     directions of unit length. coordinates: float64[K, k], of the values along them.
-    doubt: float64[K, k], F at which a coordinate counts as 0, relative to its F.
-    f: float64[K, k], this F.
+    threshold_ratio: float64[K, k], the F at which a coordinate counts as 0, divided by its F.
     centre: float64[K, k], mean of each column. variance: float64[K], of the residuals.
     usable: bool[K, k]. small_sample: float64[K], by which few rows widen F and variances.
     """
 
     directions: Floats
     coordinates: Floats
-    doubt: Floats
-    f: Floats
+    threshold_ratio: Floats
     centre: Floats
     variance: Floats
     usable: Bools
@@ -241,8 +241,8 @@ def fit(
         shrinkage: how much evidence a slope needs.
         slopes_before: float64[K], number of slopes that were fitted to make the values.
     """
-    k, most_freedom = columns.values.shape[1], values.shape[1] - 1
-    if most_freedom < shrinkage.rows or most_freedom - 1 <= shrinkage.freedom:
+    k, max_freedom = columns.values.shape[1], values.shape[1] - 1
+    if max_freedom < shrinkage.rows or max_freedom - 1 <= shrinkage.freedom:
         # a slope needs `rows` degrees of freedom, and more than `freedom` left over
         return _without_slopes(columns, len(values))
     within_freedom = block.within_freedom
@@ -251,17 +251,17 @@ def fit(
     np.multiply(values, block.training, out=both[:, k])
     squares = np.einsum("kcn,kcn->kc", both[:, :k], both[:, :k])
     sums = np.add.reduceat(both, block.starts, axis=-1)
-    mean = sums / block.divisor[:, None]
-    centre = sums.sum(-1) / block.num_divisor[:, None]
+    mean = sums / block.size_or_one[:, None]
+    centre = sums.sum(-1) / block.num_or_one[:, None]
     off = mean.take(block.group, axis=-1)
     off *= block.training[:, None]
     both -= off
     products = both @ both.transpose(0, 2, 1)
     apart = mean - centre[..., None]
-    apart *= block.root[:, None]
+    apart *= block.sqrt_size[:, None]
     products_between = apart @ apart.transpose(0, 2, 1)
-    square_within = products[:, k, k] / block.within_divisor
-    square_between = products_between[:, k, k] / block.between_divisor
+    square_within = products[:, k, k] / block.within_or_one
+    square_between = products_between[:, k, k] / block.between_or_one
     known = (within_freedom > 0) & (square_between > 0)
     ratio = square_within / np.maximum(square_between, TINY)
     between = np.where(known, np.minimum(ratio, 1.0), 1.0)
@@ -269,7 +269,7 @@ def fit(
     freedom = np.where(between > 0, block.num - 1, within_freedom)
     # of the rows within + √λ (mean of the group - mean): those within a group add up to 0
     products += between[:, None, None] * products_between
-    _add_ridge(products, columns, centre[:, :k], squares, block.num_divisor)
+    _add_ridge(products, columns, centre[:, :k], squares, block.num_or_one)
     room = np.floor((freedom - slopes_before) / shrinkage.rows)
     directions, coordinates, usable, num_used, unexplained = _eliminate(
         products, columns.tolerance, room
@@ -286,8 +286,7 @@ def fit(
     return Regression(
         directions=directions,
         coordinates=coordinates,
-        doubt=threshold[:, None] * (1 + columns.slopes_inside) / f,
-        f=f,
+        threshold_ratio=threshold[:, None] * (1 + columns.slopes_inside) / f,
         centre=centre[:, :k],
         variance=variance,
         usable=usable & enough[:, None],
@@ -303,8 +302,7 @@ def _without_slopes(columns: Columns, num_folds: int) -> Regression:
     return Regression(
         directions=np.zeros((*shape, shape[1])),
         coordinates=zeros,
-        doubt=np.full(shape, np.inf),
-        f=zeros,
+        threshold_ratio=np.full(shape, np.inf),
         centre=zeros,
         variance=ones,
         usable=np.zeros(shape, np.bool_),
@@ -379,10 +377,10 @@ def predict(model: Regression) -> Floats:
         if columns.num_past > 0:
             along = directions[..., past] @ off[:, past]
             leverage = 1 + along**2
-            along *= np.maximum(0, 1 - model.doubt[..., None] * leverage)
+            along *= np.maximum(0, 1 - model.threshold_ratio[..., None] * leverage)
             total = coordinates @ along
         if others.start < columns.values.shape[1]:
-            weights = coordinates * np.maximum(0, 1 - model.doubt)[:, None]
+            weights = coordinates * np.maximum(0, 1 - model.threshold_ratio)[:, None]
             total += weights @ directions[..., others] @ off[:, others]
     return np.asarray(total[:, 0], np.float64)
 
@@ -405,7 +403,7 @@ class Slopes(NamedTuple):
 def slopes_of(model: Regression) -> Slopes:
     """The slopes by the surprise of the turn itself, before they are shrunk."""
     num = model.columns.num_choices
-    factor = np.maximum(0, 1 - model.doubt)
+    factor = np.maximum(0, 1 - model.threshold_ratio)
     factor[:, :num] = 1.0
     known = model.usable[:, :num]
     along = (model.coordinates * factor)[..., None] * model.directions[..., :num]
@@ -435,7 +433,7 @@ def mean_and_spread(
 def spread_of(value: Floats, variance: Floats, known: Bools) -> Floats:
     """The variance between true values along axis 1, as in `mean_and_spread`.
 
-    By the moments of DerSimonian and Laird (1986). One value shows none.
+    By the moments of DerSimonian and Laird (1986); 0 if there is only one value.
     """
     if value.shape[1] == 1:
         return np.zeros_like(value[:, 0])
@@ -522,10 +520,10 @@ class GroupSlopes:
         if not several.any():
             return total
         sums = np.add.reduceat(values * block.training, block.starts, axis=1)
-        mean = sums / block.divisor
+        mean = sums / block.size_or_one
         off = (values - mean.take(block.group, axis=1)) * block.training
         # of the rows of the regression: how many there are in all tells whether the own episode goes on
-        square_off = np.einsum("kn,kn->k", off, off) / block.num_divisor
+        square_off = np.einsum("kn,kn->k", off, off) / block.num_or_one
         floor = SMALL_ERROR * np.maximum(square_off, LEAST_ERROR)
         for column in self.columns:
             slopes = column.slopes_of(off, several, block, floor, self.threshold)
@@ -545,7 +543,7 @@ class _SurpriseOfGroups:
 
     def __init__(self, surprise: Floats, square: Floats, layout: Layout) -> None:
         self.surprise = surprise
-        mean = layout.sums(surprise * layout.training) / layout.divisor
+        mean = layout.sums(surprise * layout.training) / layout.size_or_one
         self.centred = (surprise - mean.take(layout.cell, axis=1)) * layout.training
         power = self.centred**2
         self.squares = layout.sums(power)

@@ -299,16 +299,20 @@ class LMPolicy:
                 [seeds[i] for i in places],
                 replace(self.sampling, max_new_tokens=limit),
             )
-            entropies: Sequence[list[float] | None] | None = generated.entropies
-            columns = (
+            entropies = generated.entropies or [None] * len(places)
+            rows = zip(
                 places,
                 generated.token_ids,
                 generated.logprobs,
-                [None] * len(places) if entropies is None else entropies,
+                entropies,
+                strict=True,
             )
-            for i, ids, logprobs, row_entropies in zip(*columns, strict=True):
+            for i, ids, logprobs, row_entropies in rows:
                 replies[i] = self._reply(list(prompts[i]), ids, logprobs, row_entropies)
-        return [reply or Reply("", instead="context_length") for reply in replies]
+        return [
+            Reply("", instead="context_length") if reply is None else reply
+            for reply in replies
+        ]
 
     def _max_reply_tokens(self, length: int) -> int:
         """Most tokens of a reply to a prompt of this length; below 1 if that fills the context."""
@@ -504,7 +508,12 @@ class LMPolicy:
             self._reply_texts[text_ids] = self.chat.decoded(text_ids)
         text = self.chat.readable_reply(prompt, self._reply_texts[text_ids])
         return Reply(
-            text, prompt, ids, logprobs, truncated=not is_whole, entropies=entropies
+            text=text,
+            prompt_ids=prompt,
+            token_ids=ids,
+            logprobs=logprobs,
+            truncated=not is_whole,
+            entropies=entropies,
         )
 
 

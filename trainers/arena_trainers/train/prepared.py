@@ -86,7 +86,7 @@ class PreparedGames:
         """
         env_fn = self.plans[start["game"]].env_of(start.get("max_turns"))
         seed = int(start["seed"])
-        return EpisodePlan(env_fn, policies, seed, sample, None, branch)
+        return EpisodePlan(env_fn, policies, seed, sample, branch=branch)
 
 
 def prepare_games(

@@ -136,10 +136,10 @@ class LiveEpisode:
             agents = self.env.env.possible_agents
             self.last_turn = {agents[turn.seat]: turn for turn in self.turns}
         self.base = self.env.env
-        self._look()
+        self._update_mover()
 
-    def _look(self) -> None:
-        """Sees who is to move, and whether the episode is over."""
+    def _update_mover(self) -> None:
+        """Sets `seat`, `policy` and `is_over`."""
         base = self.base
         agent = base.agent_selection
         self.seat = base.possible_agents.index(agent)
@@ -169,7 +169,7 @@ class LiveEpisode:
         messages, legal = self.env.prompt_and_legal_texts()
         if plan.branch is not None:
             self._fork_at(seat, turn, plan.branch)
-        self.pending = TurnRequest(  # without keywords, which take twice as long
+        self.pending = TurnRequest(  # positional: keyword arguments take twice as long
             self.key[0],
             turn,
             seat,
@@ -217,13 +217,8 @@ class LiveEpisode:
         self.last_turn[agent] = turn
         if self.cache.options[seat].history == "transcript":
             self._remember(turn)
-        for payee, reward in env.game_rewards.items():
-            if payee in self.last_turn:
-                parts = self.last_turn[payee].rewards
-                parts["game"] = parts.get("game", 0.0) + reward
-        if env.fined is not None:
-            turn.rewards["format"] = 0.0 - env.penalty  # never -0.0
-        self._look()
+        env.add_rewards(self.last_turn)
+        self._update_mover()
 
     def questions(self) -> list[ProbeQuestion]:
         """What is asked beside the last turn."""
@@ -281,7 +276,7 @@ class LiveEpisode:
         """The episode so far."""
         base, plan = self.base, self.plan
         game, state, agent = base.game, base.game_state, base.possible_agents[0]
-        return Episode(  # without keywords, which take longer
+        return Episode(  # positional: keyword arguments take twice as long
             *self.cache.header,
             plan.seed,
             plan.sample,
@@ -308,7 +303,7 @@ def turn_of(
 ) -> Turn:
     """The turn of a reply; `outcome` may be the reason why the reply is invalid."""
     invalid = outcome if isinstance(outcome, InvalidReply) else None
-    return Turn(  # without keywords, which take twice as long
+    return Turn(  # positional: keyword arguments take twice as long
         request.turn,
         request.seat,
         policy,

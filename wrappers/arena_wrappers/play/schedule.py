@@ -346,11 +346,11 @@ def _numbered(episodes: dict[EpisodeKey, Episode]) -> list[Episode]:
     ]
 
 
-def _are_same(some: Sequence[Policy], others: Sequence[Policy]) -> bool:
+def _are_same(first: Sequence[Policy], second: Sequence[Policy]) -> bool:
     """Whether two sequences hold the same policies."""
-    if some is others:
+    if first is second:
         return True
-    return len(some) == len(others) and all(map(operator.is_, some, others))
+    return len(first) == len(second) and all(map(operator.is_, first, second))
 
 
 def _play_alike(one: EpisodePlan, other: EpisodePlan) -> bool:

@@ -3,7 +3,7 @@
 import copy
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from gymnasium import spaces
@@ -29,6 +29,7 @@ from arena_wrappers.prompts import (
     author_message,
     options_by_seat,
 )
+from arena_wrappers.records import Turn
 
 OnInvalid = Literal["forfeit", "retry", "random", "raise"]
 
@@ -138,6 +139,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self._spaces = (ChatSpace(), AnyText(MAX_REPLY))
         self._attempts: list[Message] = []
         self._conversations: dict[str, list[Message]] = {}
+        self._game_rewards: dict[str, float] = {}  # of the last step
+        self._penalized_agent: str | None = None  # whose last reply was invalid
 
     def options_of(self, seat: int) -> PromptOptions:
         """The prompt options of a seat."""
@@ -170,8 +173,6 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         env.reset(seed, options)
         if seed is not None:
             self._seed, self._rng = seed, None
-        self.game_rewards: dict[str, float]  # of the last step, without penalties
-        self.fined: str | None  # the agent whose last reply was invalid
         self.outcome: Any = None  # of the last reply: an action or an InvalidReply
         # the last action, as a record holds it; None if none was played
         self.played: Any = None
@@ -183,10 +184,21 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     @property
     def reward_parts(self) -> dict[str, dict[str, float]]:
         """The parts of each agent's reward for the last step, by name."""
-        parts = {agent: {"game": reward} for agent, reward in self.game_rewards.items()}
-        if self.fined is not None:
-            parts[self.fined]["format"] = -self.penalty
+        rewards = self._game_rewards
+        parts = {agent: {"game": reward} for agent, reward in rewards.items()}
+        if self._penalized_agent is not None:
+            parts[self._penalized_agent]["format"] = -self.penalty
         return parts
+
+    def add_rewards(self, turns: Mapping[str, Turn]) -> None:
+        """Adds `reward_parts` to the rewards of the latest turn of each agent that has had one."""
+        for agent, reward in self._game_rewards.items():
+            if agent in turns:
+                parts = turns[agent].rewards
+                parts["game"] = parts.get("game", 0.0) + reward
+        if self._penalized_agent is not None:
+            parts = turns[self._penalized_agent].rewards
+            parts["format"] = parts.get("format", 0.0) - self.penalty
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         return self._spaces[0]
@@ -270,21 +282,19 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         env = self.env
         agent = env.agent_selection
         seat = env.possible_agents.index(agent)
-        seating = self._seating
-        options = seating.options[seat]
+        options = self._seating.options[seat]
         outcome: Any = invalid
         if outcome is None:
-            game, state = env.game, env.game_state
-            view = seating.view(game, state, seat, self._seed or 0)
-            outcome = view.parsed(text, options, game, state)
-        refused = outcome if isinstance(outcome, InvalidReply) else None
-        if refused is not None and self.on_invalid == "raise":
-            raise ValueError(f"{agent}: {refused.reason}: {refused.detail}")
+            view = self._view(seat)
+            outcome = view.parsed(text, options, env.game, env.game_state)
+        invalid_reply = outcome if isinstance(outcome, InvalidReply) else None
+        if invalid_reply is not None and self.on_invalid == "raise":
+            raise ValueError(f"{agent}: {invalid_reply.reason}: {invalid_reply.detail}")
         self.outcome, self.played = outcome, None
         self._cumulative_rewards[agent] = 0.0
-        if refused is not None and self._may_retry():
+        if invalid_reply is not None and self._may_retry():
             reply = author_message(text, MAX_REFUSED)
-            self._attempts = [*self._attempts, reply, ask_again(refused, options)]
+            self._attempts = [*self._attempts, reply, ask_again(invalid_reply, options)]
             rewards = dict.fromkeys(env.agents, 0.0)
         else:
             if options.history == "transcript":
@@ -293,7 +303,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             self._attempts = []
             self._play(agent, outcome, seed, replayed_action)
             rewards = env.rewards
-        self._publish(rewards, agent, refused)
+        self._publish(rewards, agent, invalid_reply)
 
     def _may_retry(self) -> bool:
         """Whether an invalid reply of the agent to move is followed by another attempt."""
@@ -304,11 +314,13 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def clone(self, seed: int | None = None) -> "PromptWrapper":
         """A copy that continues identically; with a seed, with other chance outcomes."""
         wrapper = object.__new__(type(self))
-        for name, value in vars(self).items():  # one by one: copies then share keys
+        for name, value in vars(
+            self
+        ).items():  # by setattr: Python then stores the names once for all copies
             setattr(wrapper, name, value)
         wrapper.env = self.env.clone(seed)
         wrapper._rng = copy.copy(self._rng)
-        names = ("_cumulative_rewards", "rewards", "game_rewards", "_conversations")
+        names = ("_cumulative_rewards", "rewards", "_game_rewards", "_conversations")
         for name in names:
             if name in self.__dict__:  # after the first reset
                 setattr(wrapper, name, self.__dict__[name].copy())
@@ -362,9 +374,9 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def _publish(
         self, rewards: dict[str, float], actor: str, invalid: InvalidReply | None
     ) -> None:
-        self.game_rewards = self.rewards = rewards
+        self._game_rewards = self.rewards = rewards
         self.infos = self.env.infos
-        self.fined = actor if invalid else None
+        self._penalized_agent = actor if invalid else None
         if invalid:
             self.rewards = rewards = {**rewards, actor: rewards[actor] - self.penalty}
             info = {**self.infos[actor], "invalid_reply": invalid.reason}

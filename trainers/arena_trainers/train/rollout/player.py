@@ -109,12 +109,13 @@ class RolloutPlayer:
         self, played: PlayedBatch, indices: Sequence[int], attempt: int = 0
     ) -> list[Episode]:
         """Plays some of the starts of a batch."""
-        players = {
-            seats: (self.matching.policies(seats), self._branching(played, seats))
-            for seats in {played.seats[n] for n in indices}
-        }
+        seatings = {played.seats[n] for n in indices}
+        policies = {seats: self.matching.policies(seats) for seats in seatings}
+        branches = {seats: self._branching(played, seats) for seats in seatings}
         plans = [
-            self._plan(played, n, attempt, *players[played.seats[n]]) for n in indices
+            self._plan(played, n, attempt, policies[seats], branches[seats])
+            for n in indices
+            for seats in [played.seats[n]]
         ]
         episodes = play_plans(plans, on_error="raise", caches=self._envs)
         self.clock.counts.update(num_played(episodes))
