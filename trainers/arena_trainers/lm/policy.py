@@ -299,7 +299,9 @@ class LMPolicy:
                 [seeds[i] for i in places],
                 replace(self.sampling, max_new_tokens=limit),
             )
-            entropies = generated.entropies or [None] * len(places)
+            entropies: Sequence[list[float] | None] = generated.entropies or [
+                None
+            ] * len(places)
             rows = zip(
                 places,
                 generated.token_ids,
