@@ -365,10 +365,7 @@ class GameEnv(AECEnv[str, Any, Any]):
         returns = node.returns
         if any(self.num_bad):
             returns = penalized(self.game, returns, self.num_bad)
-        if returns == self._returns:
-            self.rewards = dict.fromkeys(self.agents, 0.0)
-        else:
-            self._pay(returns)
+        self._pay(returns)
         if node.player == TERMINAL:
             self._end(self.terminations)
         else:
@@ -380,6 +377,9 @@ class GameEnv(AECEnv[str, Any, Any]):
         self.agent_selection = self.agents[0]
 
     def _pay(self, returns: tuple[float, ...]) -> None:
+        if returns == self._returns:
+            self.rewards = dict.fromkeys(self.agents, 0.0)
+            return
         self.rewards = {}
         for agent, now, before in zip(self.agents, returns, self._returns, strict=True):
             reward = float(now - before)

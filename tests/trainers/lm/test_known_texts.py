@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from arena_trainers.lm import LMPolicy
-from arena_trainers.lm.backends import Sampling, known_texts
+from arena_trainers.lm.backends import Sampling, known_texts, transformers
 from arena_trainers.lm.backends.known_texts import (
     TextLogits,
     one_pass_is_faster,
@@ -128,7 +128,7 @@ def test_padding_and_all_positions_count(speaker, monkeypatch):
     assert not one_pass_is_faster(model, replies, 100)
 
 
-@pytest.mark.parametrize("too_much", ["passes", "logits", "padding"])
+@pytest.mark.parametrize("too_much", ["passes", "logits", "padding", "length"])
 def test_expected_replies_are_ignored_where_one_pass_costs_more_or_reads_padding(
     speaker, prompts, passes, monkeypatch, too_much
 ):
@@ -142,7 +142,10 @@ def test_expected_replies_are_ignored_where_one_pass_costs_more_or_reads_padding
     if too_much == "padding":
         monkeypatch.setattr(known_texts, "reads_padding", lambda model: True)
     rounds = 0 if too_much == "passes" else 100
-    backend.expect_replies(replies_of(prompts, plain), rounds)
+    replies = replies_of(prompts, plain)
+    if too_much == "length":
+        monkeypatch.setattr(transformers, "MAX_LONGER", 0.9)
+    backend.expect_replies(replies, rounds)
     passes.clear()
     assert backend.generate(prompts, seeds, speaker.sampling) == plain
     assert passes == usual

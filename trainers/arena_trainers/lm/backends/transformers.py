@@ -51,6 +51,8 @@ from arena_trainers.lm.backends.prefixes import (
 )
 from arena_trainers.lm.backends.sampling import SeededSampler, StepObserver
 
+MAX_LONGER = 4  # times the longest expected reply; longer ones need a cache
+
 GenerateContext = Callable[[], AbstractContextManager[PreTrainedModel]]
 T = TypeVar("T")
 
@@ -182,7 +184,7 @@ class TransformersBackend:
         """The replies to prompts in one batch; entropies are empty unless asked for."""
         sampler = SeededSampler(seeds, sampling, prompt_ids, on_step)
         prompts, row_of = distinct_lists(prompt_ids)
-        if self._expected and on_step is None:
+        if self._expected and on_step is None and self._are_short(sampling):
             rows = UncachedRows(self._known_logits(model), prompts)
             replies = draw_replies(rows, row_of, sampler, sampling)
         elif (store := self._store_of(model, sum(map(len, prompts)))) is not None:
@@ -211,6 +213,14 @@ class TransformersBackend:
             _truncate_rows(logprobs.tolist(), lengths),
             _truncate_rows(entropies, lengths),
         )
+
+    def _are_short(self, sampling: Sampling) -> bool:
+        """Whether replies cannot become much longer than the expected ones.
+
+        Tokens that are not expected run without a cache, which takes long in long replies.
+        """
+        longest = max(len(reply) for _, reply in self._expected)
+        return sampling.max_new_tokens <= MAX_LONGER * longest
 
     def _known_logits(self, model: PreTrainedModel) -> TextLogits:
         """Next-token logits of expected replies, for the current weights."""
