@@ -535,6 +535,7 @@ def of_recipes(folder: Path) -> None:
 
 def of_checkpoints(folder: Path) -> None:
     from arena_trainers.checkpoint import MANIFEST, fault
+    from arena_trainers.train.rollout.expected import ExpectedReplies
     from arena_trainers.train.state_files import read_owned
 
     for mutant in mutants({"files": {"a": {"size": 1, "sha256": "b"}}, "processes": 1}):
@@ -543,6 +544,11 @@ def of_checkpoints(folder: Path) -> None:
     for mutant in mutants({"curriculum": "a", "state": {"b": ["c"]}}):
         (folder / "state.json").write_text(json.dumps(mutant))
         tried(read_owned, folder / "state.json", {"curriculum": "a"})
+    config = SimpleNamespace(get_text_config=lambda: SimpleNamespace(vocab_size=9))
+    backend: Any = SimpleNamespace(model=SimpleNamespace(config=config))
+    for mutant in mutants({"num_rounds": 1, "batches": [[[[1], [2], 3]]]}):
+        (folder / "expected_replies_0.json").write_text(json.dumps(mutant))
+        tried(ExpectedReplies(backend).load, folder)
 
 
 def of_endpoints(folder: Path) -> None:

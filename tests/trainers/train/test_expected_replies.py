@@ -75,6 +75,7 @@ def test_a_checkpoint_holds_the_latest_batches_in_their_order(policy, tmp_path):
     [
         "[]",
         "{",
+        "[" * 100_000,
         '{"num_rounds": 1}',
         '{"num_rounds": 1, "batches": [[[[5], [10000000], 1]]]}',
         '{"num_rounds": 1, "batches": [[[["a"], [2], 1]]]}',

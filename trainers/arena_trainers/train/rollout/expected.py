@@ -109,7 +109,7 @@ class ExpectedReplies:
                         raise ValueError("token ids are out of range")
                     replies[tuple(prompt), tuple(reply)] = int(num)
                 self._batches.append(replies)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"want the replies of batches in {file}, got other content ({error}); delete "
                 "the file to go on without"
