@@ -26,9 +26,8 @@ from arena_trainers.lm.backends.prefixes import tokens_of_pass
 
 MAX_TOKENS = 2**13  # of the pass over expected replies, padding included
 MAX_LOGITS = 2**24  # of this pass
-SAVED = (
-    2 / 3
-)  # part of the other passes that it saves, as some replies are not expected
+# part of the other passes that it saves, as some replies are not expected
+SAVED = 2 / 3
 
 Text = tuple[int, ...]  # token ids
 ReplyTo = tuple[Text, Text]  # a prompt, and a reply to it
