@@ -306,9 +306,8 @@ class GameEnv(AECEnv[str, Any, Any]):
             seed: of the copy's generator, for other chance outcomes from here on.
         """
         twin = object.__new__(type(self))
-        for name, value in vars(
-            self
-        ).items():  # by setattr: Python then stores the names once for all copies
+        # by setattr: Python then stores the names once for all copies
+        for name, value in vars(self).items():
             setattr(twin, name, value)
         twin._chance = self._chance.copy()
         if seed is not None:

@@ -9,28 +9,6 @@ from arena_trainers.lm.backends import cached as cached_backend
 from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.random_numbers import uniform, uniform_number
 from arena_trainers.lm.backends.sampling import SeededSampler
-from arena_wrappers import RandomPolicy, play
-
-
-@pytest.fixture
-def prompts(policy, kuhn_env):
-    """Of lockstep play: uneven lengths, most of them several times."""
-    episodes = play(kuhn_env, RandomPolicy(), range(20))
-    return [policy.encode(turn.messages) for e in episodes for turn in e.turns]
-
-
-@pytest.fixture
-def passes(policy, monkeypatch):
-    """The shape of the tokens of each forward pass: rows, and tokens of a row."""
-    found = []
-    forward = policy.model.forward
-
-    def counted(*args, **kwargs):
-        found.append(tuple(kwargs["input_ids"].shape))
-        return forward(*args, **kwargs)
-
-    monkeypatch.setattr(policy.model, "forward", counted)
-    return found
 
 
 def check(found, expected):

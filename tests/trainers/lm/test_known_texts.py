@@ -10,33 +10,11 @@ from arena_trainers.lm.backends.known_texts import (
     one_pass_is_faster,
     texts_to_run,
 )
-from arena_wrappers import RandomPolicy, play
 
 
 @pytest.fixture
 def speaker(policy):
     return LMPolicy(policy.model, policy.tokenizer, max_new_tokens=3, with_entropy=True)
-
-
-@pytest.fixture
-def prompts(policy, kuhn_env):
-    """Of lockstep play: uneven lengths, most of them several times."""
-    episodes = play(kuhn_env, RandomPolicy(), range(20))
-    return [policy.encode(turn.messages) for e in episodes for turn in e.turns]
-
-
-@pytest.fixture
-def passes(policy, monkeypatch):
-    """The shape of the tokens of each forward pass: rows, and tokens of a row."""
-    shapes = []
-    forward = policy.model.forward
-
-    def counted(*args, **kwargs):
-        shapes.append(tuple(kwargs["input_ids"].shape))
-        return forward(*args, **kwargs)
-
-    monkeypatch.setattr(policy.model, "forward", counted)
-    return shapes
 
 
 def replies_of(prompts, generated):
@@ -116,7 +94,8 @@ def test_logits_of_old_weights_are_never_drawn_from(speaker, prompts, forgets):
 
 def test_padding_and_all_positions_count(speaker, monkeypatch):
     """A model without `logits_to_keep` has logits of all positions."""
-    model, replies = speaker.model, [((3,) * 30, (2,)), ((3,), (4, 2))]
+    model = speaker.model
+    replies = texts_to_run([((3,) * 30, (2,)), ((3,), (4, 2))])
     vocabulary = model.config.vocab_size
     monkeypatch.setattr(known_texts, "MAX_TOKENS", 2 * 30)
     monkeypatch.setattr(known_texts, "MAX_LOGITS", 2 * 2 * vocabulary)
@@ -155,7 +134,7 @@ def test_logits_are_those_after_each_text(policy):
     replies = [((5, 6), (7, 8, 2)), ((5, 6), (9, 2)), ((4,), (2,)), ((4,), ())]
     assert texts_to_run(replies) == {(5, 6, 7, 8): 3, (5, 6, 9): 2, (4,): 1}
     with torch.no_grad():
-        known = TextLogits(policy.model, policy.pad_id, replies)
+        known = TextLogits(policy.model, policy.pad_id, texts_to_run(replies))
         texts = [(5, 6), (5, 6, 7), (5, 6, 7, 8), (5, 6, 9), (4,), (8, 8, 8)]
         for text, logits in zip(texts, known.next_token_logits(texts), strict=True):
             alone = policy.model(torch.tensor([text])).logits[0, -1]

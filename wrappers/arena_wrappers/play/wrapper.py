@@ -314,9 +314,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     def clone(self, seed: int | None = None) -> "PromptWrapper":
         """A copy that continues identically; with a seed, with other chance outcomes."""
         wrapper = object.__new__(type(self))
-        for name, value in vars(
-            self
-        ).items():  # by setattr: Python then stores the names once for all copies
+        # by setattr: Python then stores the names once for all copies
+        for name, value in vars(self).items():
             setattr(wrapper, name, value)
         wrapper.env = self.env.clone(seed)
         wrapper._rng = copy.copy(self._rng)

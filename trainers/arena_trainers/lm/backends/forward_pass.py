@@ -1,7 +1,7 @@
 """How a model's forward pass is called: its arguments, its mode, and whether it reads padding."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from arena_trainers.lm.backends.padding import left_padded
 from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
 
 if TYPE_CHECKING:
@@ -74,6 +75,21 @@ def last_logits(
     # A number makes the model slice its states. On a CPU, PyTorch multiplies a slice by a frozen matrix
     # with one copy of the matrix for each row (SmolLM2's takes 57 MB), but not selected states.
     return {"logits_to_keep": torch.arange(max(width - num, 0), width)}
+
+
+def whole_text_logits(
+    model: "PreTrainedModel", texts: Sequence[Sequence[int]], num: int, pad_id: int
+) -> torch.Tensor:
+    """[B, num, V], the logits after the last tokens of texts, by one forward pass."""
+    ids, mask = left_padded(texts, pad_id, model.device)
+    output: Any = model(
+        input_ids=ids,
+        attention_mask=mask,
+        **last_logits(model, num, ids.shape[1]),
+        **positions(model, mask),
+    )
+    logits: torch.Tensor = output.logits[:, -num:]
+    return logits
 
 
 def accepts_argument(model: "PreTrainedModel", name: str) -> bool:

@@ -17,11 +17,9 @@ from transformers import PreTrainedModel
 
 from arena_trainers.lm.backends.forward_pass import (
     accepts_argument,
-    last_logits,
-    positions,
     reads_padding,
+    whole_text_logits,
 )
-from arena_trainers.lm.backends.padding import left_padded
 from arena_trainers.lm.backends.prefixes import tokens_of_pass
 
 MAX_TOKENS = 2**13  # of the pass over expected replies, padding included
@@ -39,32 +37,23 @@ class TextLogits:
     Args:
         model: a causal language model.
         pad_id: fills rows up on the left; no row reads it.
-        expected: replies whose logits are computed now; at least one.
+        num_positions: as of `texts_to_run`, of expected replies, whose logits are computed now; at least
+            one.
     """
 
     def __init__(
-        self, model: PreTrainedModel, pad_id: int, expected: Collection[ReplyTo]
+        self, model: PreTrainedModel, pad_id: int, num_positions: Mapping[Text, int]
     ) -> None:
         self.model, self.pad_id = model, pad_id
-        self._weights = [*model.parameters()]
-        self._versions = self._versions_now()
         self._row_of_text: dict[Text, int] = {}
-        num_positions = texts_to_run(expected)
         num_last = max(num_positions.values())
-        self._logits = self._run([*num_positions], num_last)
+        logits = whole_text_logits(model, [*num_positions], num_last, pad_id)
+        self._logits = logits.flatten(0, 1)
         for number, (text, num) in enumerate(num_positions.items(), 1):
             for num_left_out in range(num):
                 prefix = text[: len(text) - num_left_out]
                 row = number * num_last - 1 - num_left_out
                 self._row_of_text.setdefault(prefix, row)
-
-    def _versions_now(self) -> tuple[list[int], object]:
-        adapters = getattr(self.model, "active_adapters", None)  # of peft
-        return [weight._version for weight in self._weights], adapters
-
-    def holds_for(self, model: PreTrainedModel) -> bool:
-        """Whether the logits are those of a model's weights; false after a change in place."""
-        return model is self.model and self._versions_now() == self._versions
 
     def next_token_logits(self, texts: Sequence[Text]) -> torch.Tensor:
         """[R, V], of the token after each text; runs texts that were not expected."""
@@ -73,21 +62,13 @@ class TextLogits:
         logits = self._logits[torch.tensor(rows, device=device)]
         others = [place for place, row in enumerate(rows) if row < 0]
         if others:
-            index = torch.tensor(others, device=device)
-            logits[index] = self._run([texts[place] for place in others], 1)
-        return logits
-
-    def _run(self, texts: Sequence[Text], num_last: int) -> torch.Tensor:
-        """[R * num_last, V], the logits after the last tokens of each text, by one forward pass."""
-        ids, mask = left_padded(texts, self.pad_id, self.model.device)
-        output = self.model(
-            input_ids=ids,
-            attention_mask=mask,
-            use_cache=False,
-            **last_logits(self.model, num_last, ids.shape[1]),
-            **positions(self.model, mask),
-        )
-        logits: torch.Tensor = output.logits[:, -num_last:].flatten(0, 1)
+            index, unexpected = (
+                torch.tensor(others, device=device),
+                [texts[i] for i in others],
+            )
+            logits[index] = whole_text_logits(self.model, unexpected, 1, self.pad_id)[
+                :, 0
+            ]
         return logits
 
 
@@ -141,18 +122,17 @@ def texts_to_run(replies: Collection[ReplyTo]) -> dict[Text, int]:
 
 
 def one_pass_is_faster(
-    model: PreTrainedModel, replies: Collection[ReplyTo], num_rounds: int
+    model: PreTrainedModel, num_positions: Mapping[Text, int], num_rounds: int
 ) -> bool:
-    """Whether one pass over replies takes less time than one for each token of each round.
+    """Whether one pass over texts takes less time than one for each token of each round.
 
     Also whether it takes little memory.
 
     Args:
         model: a causal language model.
-        replies: that are expected.
+        num_positions: as of `texts_to_run`.
         num_rounds: of play.
     """
-    num_positions: Mapping[Text, int] = texts_to_run(replies)
     if not num_positions or reads_padding(model):
         return False
     longest, num_last = max(map(len, num_positions)), max(num_positions.values())

@@ -77,9 +77,9 @@ def draw_replies(
     tokens = np.zeros((len(row_of), sampling.max_new_tokens), np.int64)
     for step in range(sampling.max_new_tokens):
         replies, logits = is_open.nonzero()[0], rows.logits
-        drawn = sampler.draw(logits, row_of[replies], replies).cpu().numpy()
-        tokens[replies, step] = drawn
-        ends = (drawn[:, None] == end_ids).any(axis=1)
+        new_tokens = sampler.draw(logits, row_of[replies], replies).cpu().numpy()
+        tokens[replies, step] = new_tokens
+        ends = (new_tokens[:, None] == end_ids).any(axis=1)
         if step + 1 == sampling.max_new_tokens:
             ends[:] = True
         ended = replies[ends]
@@ -87,8 +87,8 @@ def draw_replies(
         rows.end(ended, row_of[ended], tokens[ended, : step + 1])
         if len(ended) == len(replies):
             break
-        replies, drawn = replies[~ends], drawn[~ends]
-        pairs = row_of[replies] * logits.shape[1] + drawn  # as one number
+        replies, new_tokens = replies[~ends], new_tokens[~ends]
+        pairs = row_of[replies] * logits.shape[1] + new_tokens  # as one number
         pairs, place = np.unique(pairs, return_inverse=True)
         row_of[replies] = rows.extend(*np.divmod(pairs, logits.shape[1]))[place]
     rows.close()

@@ -1,16 +1,15 @@
 """Log-probabilities of given replies, by plain forward passes."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from arena_trainers.lm.backends.forward_pass import (
     evaluating,
-    last_logits,
-    positions,
     reads_padding,
+    whole_text_logits,
 )
 from arena_trainers.lm.backends.memory import (
     GenerationLimits,
@@ -99,15 +98,7 @@ def _last_logits(
     if store is not None:
         arrays = [np.array(ids) for ids in texts]
         return store.prefill(model, arrays, num_tail=num).logits
-    input_ids, attention_mask = left_padded(texts, pad_id, model.device)
-    output: Any = model(
-        input_ids=input_ids,
-        attention_mask=attention_mask,
-        **last_logits(model, num, input_ids.shape[1]),
-        **positions(model, attention_mask),
-    )
-    logits: torch.Tensor = output.logits[:, -num:]
-    return logits
+    return whole_text_logits(model, texts, num, pad_id)
 
 
 def _chunk_logprobs(

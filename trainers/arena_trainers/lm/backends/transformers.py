@@ -32,9 +32,11 @@ from arena_trainers.lm.backends.generation_settings import with_generation_confi
 from arena_trainers.lm.backends.key_values import ROOM, KeyValueShape
 from arena_trainers.lm.backends.known_texts import (
     ReplyTo,
+    Text,
     TextLogits,
     UncachedRows,
     one_pass_is_faster,
+    texts_to_run,
 )
 from arena_trainers.lm.backends.memory import (
     GenerationLimits,
@@ -98,13 +100,14 @@ class TransformersBackend:
         self._store_version: object = None
         # one, once it is measured
         self._shapes: list[KeyValueShape | None] | None = None
-        self._expected: Collection[ReplyTo] = ()
+        self._expected: dict[Text, int] = {}  # as of `texts_to_run`
         self._known: TextLogits | None = None
+        self._known_version: object = None
 
     def forget_episodes(self) -> None:
         """Frees what is kept between the turns of episodes; no reply is expected any more."""
         self._limits = self._store = self._known = None
-        self._expected = ()
+        self._expected = {}
 
     def expect_replies(self, replies: Collection[ReplyTo], num_rounds: int) -> None:
         """Announces replies that will probably be drawn until `forget_episodes`.
@@ -116,8 +119,9 @@ class TransformersBackend:
             replies: token ids of prompts, and of the replies to them.
             num_rounds: how often `generate` will be called.
         """
-        is_faster = one_pass_is_faster(self.model, replies, num_rounds)
-        self._expected = replies if is_faster else ()
+        num_positions = texts_to_run(replies)
+        is_faster = one_pass_is_faster(self.model, num_positions, num_rounds)
+        self._expected = num_positions if is_faster else {}
         self._known = None
 
     def generate(
@@ -219,12 +223,13 @@ class TransformersBackend:
 
         Tokens that are not expected run without a cache, which takes long in long replies.
         """
-        longest = max(len(reply) for _, reply in self._expected)
-        return sampling.max_new_tokens <= MAX_LONGER * longest
+        return sampling.max_new_tokens <= MAX_LONGER * max(self._expected.values())
 
     def _known_logits(self, model: PreTrainedModel) -> TextLogits:
         """Next-token logits of expected replies, for the current weights."""
-        if self._known is None or not self._known.holds_for(model):
+        version = weights_version(model)
+        if self._known is None or version != self._known_version:
+            self._known_version = version
             self._known = TextLogits(model, self.pad_id, self._expected)
         return self._known
 

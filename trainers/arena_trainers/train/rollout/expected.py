@@ -105,7 +105,8 @@ class ExpectedReplies:
             for batch in content["batches"]:
                 replies = Counter[ReplyTo]()
                 for prompt, reply, num in batch:
-                    if not {*prompt, *reply} <= {*range(num_tokens)}:
+                    ids = [*prompt, *reply]
+                    if not all(type(i) is int and 0 <= i < num_tokens for i in ids):
                         raise ValueError("token ids are out of range")
                     replies[tuple(prompt), tuple(reply)] = int(num)
                 self._batches.append(replies)

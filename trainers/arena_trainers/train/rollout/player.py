@@ -112,11 +112,11 @@ class RolloutPlayer:
         seatings = {played.seats[n] for n in indices}
         policies = {seats: self.matching.policies(seats) for seats in seatings}
         branches = {seats: self._branching(played, seats) for seats in seatings}
-        plans = [
-            self._plan(played, n, attempt, policies[seats], branches[seats])
-            for n in indices
-            for seats in [played.seats[n]]
-        ]
+        plans = []
+        for n in indices:
+            seats = played.seats[n]
+            plan = self._plan(played, n, attempt, policies[seats], branches[seats])
+            plans.append(plan)
         episodes = play_plans(plans, on_error="raise", caches=self._envs)
         self.clock.counts.update(num_played(episodes))
         return episodes
